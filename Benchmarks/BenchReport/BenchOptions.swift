@@ -3,7 +3,8 @@
 import ArgumentParser
 
 /// Values divided by commas: `10000,100000`.
-package struct CommaSeparated<Value: ExpressibleByArgument & Sendable>: ExpressibleByArgument, ExpressibleByArrayLiteral, Sendable
+package struct CommaSeparated<Value: ExpressibleByArgument & Sendable>: ExpressibleByArgument,
+    ExpressibleByArrayLiteral, Sendable
 {
     /// In the given order.
     package let values: [Value]
@@ -17,7 +18,9 @@ package struct CommaSeparated<Value: ExpressibleByArgument & Sendable>: Expressi
         if values.count < words.count { return nil }
     }
 
-    package var defaultValueDescription: String { values.map(\.defaultValueDescription).joined(separator: ",") }
+    package var defaultValueDescription: String {
+        values.map(\.defaultValueDescription).joined(separator: ",")
+    }
 
     /// The allowed values; empty if they are not a list.
     package static var allValueStrings: [String] { Value.allValueStrings }
@@ -26,6 +29,8 @@ package struct CommaSeparated<Value: ExpressibleByArgument & Sendable>: Expressi
 extension ParsableCommand {
     /// Refuses numbers below 1, each with the name of its option.
     package func requirePositive(_ numbers: KeyValuePairs<String, Int>) throws {
-        for (name, number) in numbers where number < 1 { throw ValidationError("--\(name) must be 1 or more.") }
+        for (name, number) in numbers where number < 1 {
+            throw ValidationError("--\(name) must be 1 or more.")
+        }
     }
 }

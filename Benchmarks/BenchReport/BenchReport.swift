@@ -14,7 +14,10 @@ package struct BenchResult: Codable, Sendable {
     /// Name of the result with which `ratio` compares.
     package let against: String?
 
-    package init(_ name: String, _ value: Double, _ unit: String, ratio: Double? = nil, against: String? = nil) {
+    package init(
+        _ name: String, _ value: Double, _ unit: String, ratio: Double? = nil,
+        against: String? = nil
+    ) {
         self.name = name
         self.value = value
         self.unit = unit
@@ -36,7 +39,9 @@ package struct BenchGoal: Codable, Sendable {
     /// Whether the bound is an upper one.
     package let isUpper: Bool
 
-    package enum Verdict: String, Sendable { case ok = "ok", noise = "within noise", missed = "MISSED" }
+    package enum Verdict: String, Sendable {
+        case ok = "ok", noise = "within noise", missed = "MISSED"
+    }
 
     package var verdict: Verdict {
         let beyond = isUpper ? value - bound : bound - value
@@ -44,7 +49,8 @@ package struct BenchGoal: Codable, Sendable {
     }
 
     package var line: String {
-        let figures = String(format: "%.3g", value) + (spread.map { String(format: " ± %.2g", $0) } ?? "")
+        let figures =
+            String(format: "%.3g", value) + (spread.map { String(format: " ± %.2g", $0) } ?? "")
         return verdict.rawValue.padding(toLength: 13, withPad: " ", startingAt: 0)
             + "\(text): \(figures) (\(isUpper ? "at most" : "at least") \(String(format: "%.3g", bound)))"
     }
@@ -77,7 +83,8 @@ package struct BenchReport {
     /// The same for a figure of several rounds, with the machine's noise as its spread.
     package mutating func goal(_ text: String, _ rounds: [Double], _ bound: Double, atMost: Bool) {
         let spread = rounds.count > 1 ? ((rounds.max() ?? 0) - (rounds.min() ?? 0)) / 2 : nil
-        let goal = BenchGoal(text: text, value: rounds.median, spread: spread, bound: bound, isUpper: atMost)
+        let goal = BenchGoal(
+            text: text, value: rounds.median, spread: spread, bound: bound, isUpper: atMost)
         print(goal.line)
         fflush(nil)
         goals.append(goal)
@@ -86,12 +93,17 @@ package struct BenchReport {
     /// Prints the table.
     package func printTable() {
         let width = max(20, results.map(\.name.count).max() ?? 0)
-        print("\n" + "name".padding(toLength: width, withPad: " ", startingAt: 0) + "       value  unit          ratio  against")
+        print(
+            "\n" + "name".padding(toLength: width, withPad: " ", startingAt: 0)
+                + "       value  unit          ratio  against")
         for result in results {
             var line =
-                result.name.padding(toLength: width, withPad: " ", startingAt: 0) + String(format: "%12.3f  ", result.value)
+                result.name.padding(toLength: width, withPad: " ", startingAt: 0)
+                + String(format: "%12.3f  ", result.value)
             line += result.unit.padding(toLength: 12, withPad: " ", startingAt: 0)
-            if let ratio = result.ratio { line += String(format: "%7.3f  ", ratio) + (result.against ?? "") }
+            if let ratio = result.ratio {
+                line += String(format: "%7.3f  ", ratio) + (result.against ?? "")
+            }
             print(line)
         }
         print("")
@@ -110,18 +122,23 @@ package struct BenchReport {
     }
 
     private static func file(_ name: String) -> URL {
-        URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build/\(name)")
+        URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(
+            ".build/\(name)")
     }
 
-    private static func merge<Entry: Codable>(_ new: [Entry], into file: String, by name: (Entry) -> String) throws {
+    private static func merge<Entry: Codable>(
+        _ new: [Entry], into file: String, by name: (Entry) -> String
+    ) throws {
         let url = self.file(file)
         let names = Set(new.map(name))
-        let kept = ((try? JSONDecoder().decode([Entry].self, from: Data(contentsOf: url))) ?? []).filter {
-            !names.contains(name($0))
-        }
+        let kept = ((try? JSONDecoder().decode([Entry].self, from: Data(contentsOf: url))) ?? [])
+            .filter {
+                !names.contains(name($0))
+            }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
         try encoder.encode(kept + new).write(to: url, options: .atomic)
     }
 }
@@ -137,8 +154,12 @@ package enum Machine {
                 .trimmingCharacters(in: CharacterSet(charactersIn: " \"\t")) ?? "unknown"
         }
         let memory = Double(value("/proc/meminfo", "MemTotal", ":").filter(\.isNumber)) ?? 0
-        let load = lines("/proc/loadavg").first.map { $0.split(separator: " ").prefix(3).joined(separator: " ") } ?? "unknown"
-        return "\(ProcessInfo.processInfo.activeProcessorCount) × \(value("/proc/cpuinfo", "model name", ":")), "
+        let load =
+            lines("/proc/loadavg").first.map {
+                $0.split(separator: " ").prefix(3).joined(separator: " ")
+            } ?? "unknown"
+        return
+            "\(ProcessInfo.processInfo.activeProcessorCount) × \(value("/proc/cpuinfo", "model name", ":")), "
             + String(format: "%.0f GB, ", memory / 1_048_576)
             + "\(value("/etc/os-release", "PRETTY_NAME", "=")), Linux \(lines("/proc/sys/kernel/osrelease").first ?? "?"), load \(load)"
     }
@@ -152,9 +173,10 @@ package struct Processors: Sendable {
     package static var now: Processors {
         let text = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8)) ?? ""
         // user, nice, system, idle, iowait, and more
-        let times = (text.split(separator: "\n").first ?? "").split(separator: " ").dropFirst().prefix(8).compactMap {
-            Double($0)
-        }
+        let times = (text.split(separator: "\n").first ?? "").split(separator: " ").dropFirst()
+            .prefix(8).compactMap {
+                Double($0)
+            }
         return Processors(all: times.reduce(0, +), idle: times.count > 4 ? times[3] + times[4] : 0)
     }
 
@@ -165,7 +187,7 @@ package struct Processors: Sendable {
     }
 }
 
-extension Array<Double> {
+extension [Double] {
     /// The middle value; 0 without values.
     package var median: Double {
         guard !isEmpty else { return 0 }

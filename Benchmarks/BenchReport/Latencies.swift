@@ -8,16 +8,21 @@ package struct Latencies: Codable, Sendable {
     private var histogram = Self.empty
 
     private static var empty: Histogram<UInt64> {
-        Histogram<UInt64>(highestTrackableValue: 3_600_000_000, numberOfSignificantValueDigits: .three)
+        Histogram<UInt64>(
+            highestTrackableValue: 3_600_000_000, numberOfSignificantValueDigits: .three)
     }
 
     package init() {}
 
     package var count: Int { Int(histogram.totalCount) }
 
-    package mutating func add(microseconds: UInt64) { histogram.record(min(max(1, microseconds), 3_600_000_000)) }
+    package mutating func add(microseconds: UInt64) {
+        histogram.record(min(max(1, microseconds), 3_600_000_000))
+    }
 
-    package mutating func add(_ time: Duration) { add(microseconds: UInt64(max(0, time / .microseconds(1)))) }
+    package mutating func add(_ time: Duration) {
+        add(microseconds: UInt64(max(0, time / .microseconds(1))))
+    }
 
     package mutating func add(_ others: Latencies) { histogram.add(others.histogram) }
 
@@ -52,7 +57,9 @@ package struct LoadResult: Codable, Sendable {
     package let failures: Int
     package let latencies: Latencies
 
-    package init(requestsPerSecond: Double, answered: Int, refused: Int, failures: Int, latencies: Latencies) {
+    package init(
+        requestsPerSecond: Double, answered: Int, refused: Int, failures: Int, latencies: Latencies
+    ) {
         self.requestsPerSecond = requestsPerSecond
         self.answered = answered
         self.refused = refused

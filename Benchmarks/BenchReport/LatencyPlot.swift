@@ -21,12 +21,17 @@ package enum LatencyPlot {
     ///   brackets.
     package static func svg(_ title: String, _ curves: [Curve]) -> String {
         let (left, top, width, height) = (64.0, 40.0, 560.0, 320.0)
-        let values = curves.flatMap { curve in percents.map { curve.latencies.percentile($0) } }.filter { $0 > 0 }
+        let values = curves.flatMap { curve in percents.map { curve.latencies.percentile($0) } }
+            .filter { $0 > 0 }
         let low = floor(log10(values.min() ?? 0.1))
         let high = max(low + 1, ceil(log10(values.max() ?? 1)))
         // The scale is the number of nines: 50 % at the left, 99.99 % at the right.
-        func x(_ percent: Double) -> Double { left + width * log(50 / (100 - percent)) / log(50 / 0.01) }
-        func y(_ value: Double) -> Double { top + height * (high - log10(max(value, pow(10, low)))) / (high - low) }
+        func x(_ percent: Double) -> Double {
+            left + width * log(50 / (100 - percent)) / log(50 / 0.01)
+        }
+        func y(_ value: Double) -> Double {
+            top + height * (high - log10(max(value, pow(10, low)))) / (high - low)
+        }
         func n(_ value: Double) -> String { String(format: "%.1f", value) }
         var parts = [
             "<text x=\"\(n(left))\" y=\"20\">\(title)</text>",
@@ -35,7 +40,8 @@ package enum LatencyPlot {
         for power in Int(low)...Int(high) {
             let value = pow(10, Double(power))
             parts.append(
-                "<line class=\"grid\" x1=\"\(n(left))\" x2=\"\(n(left + width))\" y1=\"\(n(y(value)))\" y2=\"\(n(y(value)))\"/>")
+                "<line class=\"grid\" x1=\"\(n(left))\" x2=\"\(n(left + width))\" y1=\"\(n(y(value)))\" y2=\"\(n(y(value)))\"/>"
+            )
             parts.append(
                 "<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(power < 0 ? "\(value)" : "\(Int(value))") ms</text>"
             )
@@ -52,12 +58,15 @@ package enum LatencyPlot {
         for (index, curve) in curves.enumerated() {
             if !names.contains(curve.name) { names.append(curve.name) }
             let colour = (names.firstIndex(of: curve.name) ?? 0) % 4
-            let points = percents.map { "\(n(x($0))),\(n(y(curve.latencies.percentile($0))))" }.joined(separator: " ")
+            let points = percents.map { "\(n(x($0))),\(n(y(curve.latencies.percentile($0))))" }
+                .joined(separator: " ")
             let style = "line c\(colour)\(curve.isBefore ? " before" : "")"
             parts.append("<polyline class=\"\(style)\" points=\"\(points)\"/>")
             let row = top + height + 64 + Double(index) * 20
             parts.append("<path class=\"\(style)\" d=\"M\(n(left)) \(n(row - 4))h36\"/>")
-            parts.append("<text x=\"\(n(left + 44))\" y=\"\(n(row))\">\(curve.name)\(curve.isBefore ? ", before" : "")</text>")
+            parts.append(
+                "<text x=\"\(n(left + 44))\" y=\"\(n(row))\">\(curve.name)\(curve.isBefore ? ", before" : "")</text>"
+            )
         }
         let total = top + height + 74 + Double(curves.count) * 20
         return """

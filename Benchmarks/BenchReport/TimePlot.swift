@@ -9,7 +9,9 @@ package enum TimePlot {
         package let name: String
         package let points: [(minute: Double, value: Double)]
 
-        package init(_ name: String, _ points: [(minute: Double, value: Double)]) { (self.name, self.points) = (name, points) }
+        package init(_ name: String, _ points: [(minute: Double, value: Double)]) {
+            (self.name, self.points) = (name, points)
+        }
     }
 
     /// Lines with one axis of values.
@@ -25,7 +27,8 @@ package enum TimePlot {
         let (left, width, height, gap) = (64.0, 640.0, 110.0, 58.0)
         let last =
             places.isEmpty
-            ? max(1, panels.flatMap(\.lines).flatMap(\.points).map(\.minute).max() ?? 1) : Double(max(1, places.count - 1))
+            ? max(1, panels.flatMap(\.lines).flatMap(\.points).map(\.minute).max() ?? 1)
+            : Double(max(1, places.count - 1))
         func n(_ value: Double) -> String { String(format: "%.1f", value) }
         var parts = ["<text x=\"\(n(left))\" y=\"20\">\(title)</text>"]
         for (index, panel) in panels.enumerated() {
@@ -44,18 +47,26 @@ package enum TimePlot {
                 )
             }
             for (number, line) in panel.lines.enumerated() {
-                let points = line.points.map { "\(n(x($0.minute))),\(n(y($0.value)))" }.joined(separator: " ")
+                let points = line.points.map { "\(n(x($0.minute))),\(n(y($0.value)))" }.joined(
+                    separator: " ")
                 parts.append("<polyline class=\"line c\(number % 4)\" points=\"\(points)\"/>")
                 let place = left + Double(number) * 150
-                parts.append("<path class=\"line c\(number % 4)\" d=\"M\(n(place)) \(n(top + height + 14))h24\"/>")
-                parts.append("<text x=\"\(n(place + 30))\" y=\"\(n(top + height + 18))\">\(line.name)</text>")
+                parts.append(
+                    "<path class=\"line c\(number % 4)\" d=\"M\(n(place)) \(n(top + height + 14))h24\"/>"
+                )
+                parts.append(
+                    "<text x=\"\(n(place + 30))\" y=\"\(n(top + height + 18))\">\(line.name)</text>"
+                )
             }
         }
         let total = 76 + Double(panels.count) * (height + gap)
-        for (place, name) in places.isEmpty ? [(last, "\(n(last)) minutes")] : places.enumerated().map({ (Double($0.0), $0.1) }) {
+        for (place, name) in places.isEmpty
+            ? [(last, "\(n(last)) minutes")] : places.enumerated().map({ (Double($0.0), $0.1) })
+        {
             let anchor = place == 0 ? "start" : place == last ? "end" : "middle"
             parts.append(
-                "<text x=\"\(n(left + width * place / last))\" y=\"\(n(total - 30))\" text-anchor=\"\(anchor)\">\(name)</text>")
+                "<text x=\"\(n(left + width * place / last))\" y=\"\(n(total - 30))\" text-anchor=\"\(anchor)\">\(name)</text>"
+            )
         }
         return """
             <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(n(left + width + 24)) \(n(total))" role="img">

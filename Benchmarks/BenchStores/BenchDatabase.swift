@@ -23,9 +23,11 @@ package struct BenchDatabase: Sendable {
     ///   - kept: folder in which databases stay; nil for a temporary one.
     ///   - fill: adds the data.
     package static func open(
-        _ engine: Engine, name: String, kept: String?, now: Int64, fill: (any Database) throws -> Void
+        _ engine: Engine, name: String, kept: String?, now: Int64,
+        fill: (any Database) throws -> Void
     ) throws -> BenchDatabase {
-        let folder = (kept.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory)
+        let folder =
+            (kept.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory)
             .appendingPathComponent(kept == nil ? "postern-bench-\(UUID().uuidString)" : name)
         let mark = folder.appendingPathComponent("filled")
         let isFilled = FileManager.default.fileExists(atPath: mark.path)
@@ -38,12 +40,21 @@ package struct BenchDatabase: Sendable {
         var server: PostgresServer?
         switch engine {
         case .sqlite:
-            open = { try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: !isFilled) }
+            open = {
+                try SQLiteDatabase(
+                    path: folder.appendingPathComponent("postern.db").path, creating: !isFilled)
+            }
         case .postgres:
-            guard let binaries = PostgresServer.installed else { throw Failure(description: "PostgreSQL is not installed") }
+            guard let binaries = PostgresServer.installed else {
+                throw Failure(description: "PostgreSQL is not installed")
+            }
             let started = try PostgresServer(
-                binaries: binaries, data: kept.map { _ in folder.appendingPathComponent("data").path },
-                settings: ["shared_buffers=2GB", "max_wal_size=8GB", "maintenance_work_mem=1GB", "fsync=on"])
+                binaries: binaries,
+                data: kept.map { _ in folder.appendingPathComponent("data").path },
+                settings: [
+                    "shared_buffers=2GB", "max_wal_size=8GB", "maintenance_work_mem=1GB",
+                    "fsync=on",
+                ])
             server = started
             var settings = PostgresDatabase.Settings()
             settings.statementMilliseconds = 3_600_000
@@ -59,7 +70,8 @@ package struct BenchDatabase: Sendable {
             try database.close()
             database = try open()
         }
-        return BenchDatabase(database: database, folder: folder, isKept: kept != nil, server: server)
+        return BenchDatabase(
+            database: database, folder: folder, isKept: kept != nil, server: server)
     }
 
     package func end() {

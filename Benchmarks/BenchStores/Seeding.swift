@@ -1,8 +1,8 @@
 // Fills a store with any number of addresses, set-wise, in the SQL of each engine.
 
-import Database
 import Accounts
 import ArgumentParser
+import Database
 import Foundation
 import InternetMessage
 import MailCrypto
@@ -21,13 +21,17 @@ package enum Engine: String, CaseIterable, ExpressibleByArgument, Sendable {
     }
 
     /// `i` as 16 digits.
-    package var digits: String { self == .sqlite ? "printf('%016d', n.i)" : "lpad(n.i::text, 16, '0')" }
+    package var digits: String {
+        self == .sqlite ? "printf('%016d', n.i)" : "lpad(n.i::text, 16, '0')"
+    }
     package var octets: String {
-        self == .sqlite ? "CAST(printf('%016d', n.i) AS BLOB)" : "convert_to(lpad(n.i::text, 16, '0'), 'UTF8')"
+        self == .sqlite
+            ? "CAST(printf('%016d', n.i) AS BLOB)" : "convert_to(lpad(n.i::text, 16, '0'), 'UTF8')"
     }
     /// As many octets as a sealed inbox has.
     package var sealed: String {
-        self == .sqlite ? "randomblob(94)" : "decode(repeat(md5(n.i::text), 5) || repeat('00', 14), 'hex')"
+        self == .sqlite
+            ? "randomblob(94)" : "decode(repeat(md5(n.i::text), 5) || repeat('00', 14), 'hex')"
     }
     /// Indexes of the log that no constraint needs, and the statements that make them.
     fileprivate var indexes: String {
@@ -44,7 +48,8 @@ package enum Engine: String, CaseIterable, ExpressibleByArgument, Sendable {
     }
     /// Settings that make filling fast, only for this transaction.
     package var prologue: String {
-        self == .sqlite ? "PRAGMA cache_size = -500000;" : "SET LOCAL session_replication_role = replica;"
+        self == .sqlite
+            ? "PRAGMA cache_size = -500000;" : "SET LOCAL session_replication_role = replica;"
     }
 }
 
@@ -62,11 +67,15 @@ package enum Seeding {
     /// Adds users, inboxes, accounts, grants and addresses 1 to `count`. The last decision about
     /// each was about 100 days ago, with an event since. Their inboxes can be opened after they are
     /// sealed.
-    package static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64 = now) throws {
+    package static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64 = now) throws
+    {
         let change = Change(actor: "bench", now: now)
         let team = try store.teams.add(id: Self.team, name: "Bench", change)
         try store.sources.add(
-            team: Self.team, OutboundSource(kind: .domain, value: "seeded.example", envelopeDomain: nil, createdAt: now), change)
+            team: Self.team,
+            OutboundSource(
+                kind: .domain, value: "seeded.example", envelopeDomain: nil, createdAt: now), change
+        )
         _ = try store.apps.add(team: Self.team, clientID: clientID, group: nil, change)
         let (first, day) = (now - 100 * 86_400, Day.number(now))
         for part in parts(count) {
@@ -101,7 +110,8 @@ package enum Seeding {
             try store.database.write(.relaxed) { connection throws(StoreFailure) in
                 for table in ["users", "inboxes", "accounts", "grants"] {
                     try connection.runScript(
-                        "SELECT setval(pg_get_serial_sequence('\(table)', 'id'), (SELECT MAX(id) FROM \(table)))")
+                        "SELECT setval(pg_get_serial_sequence('\(table)', 'id'), (SELECT MAX(id) FROM \(table)))"
+                    )
                 }
             }
         }
@@ -111,10 +121,13 @@ package enum Seeding {
     }
 
     /// Adds `count` decisions to the log, the oldest 90 days ago, each of another account in turn.
-    package static func fillLog(_ store: Store, _ engine: Engine, count: Int, accounts: Int, now: Int64) throws {
+    package static func fillLog(
+        _ store: Store, _ engine: Engine, count: Int, accounts: Int, now: Int64
+    ) throws {
         guard count > 0 else { return }
         // Indexes are made from all rows at once, which takes a fraction of the time.
-        let indexes: [(name: String, text: String)] = try store.database.read { connection throws(StoreFailure) in
+        let indexes: [(name: String, text: String)] = try store.database.read {
+            connection throws(StoreFailure) in
             try connection.rows(SQL(engine.indexes, [])).map { row throws(StoreFailure) in
                 (try row["name"], try row["text"])
             }
@@ -138,7 +151,9 @@ package enum Seeding {
             }
         }
         for index in indexes {
-            try store.database.write(.relaxed) { connection throws(StoreFailure) in try connection.runScript(index.text) }
+            try store.database.write(.relaxed) { connection throws(StoreFailure) in
+                try connection.runScript(index.text)
+            }
         }
         try analyze(store, engine)
     }
@@ -149,7 +164,9 @@ package enum Seeding {
 
     private static func analyze(_ store: Store, _ engine: Engine) throws {
         guard engine == .postgres else { return }
-        try store.database.write(.relaxed) { connection throws(StoreFailure) in try connection.runScript("ANALYZE") }
+        try store.database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.runScript("ANALYZE")
+        }
     }
 
     /// Gives these users an inbox that can be opened, sealed as the product seals it: nonce, then
@@ -158,12 +175,15 @@ package enum Seeding {
         let key = keys.seal.active
         let sealed = try users.map { user in
             let local = Array("user\(user)".utf8)
-            let address = [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array("home.example".utf8)
+            let address =
+                [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local
+                + Array("home.example".utf8)
             var text = [UInt8(address.count >> 8), UInt8(address.count & 0xFF)] + address
             text += [UInt8](repeating: 0, count: (64 - text.count % 64) % 64)
             let nonce = try SecureRandom.bytes(count: 12)
             let octets = try AESGCM.seal(
-                text, key: key.secret, nonce: nonce, associatedData: Array("postern inbox 1 \(user)".utf8))
+                text, key: key.secret, nonce: nonce,
+                associatedData: Array("postern inbox 1 \(user)".utf8))
             return (user: user, octets: nonce + octets)
         }
         try store.database.write(.relaxed) { connection throws(StoreFailure) in

@@ -29,13 +29,12 @@ struct ConstantRoutes: RouteModule {
     final class Holder: Sendable { let text = Mutex("") }
     let holder: Holder
 
-    init(holder: Holder) { self.holder = holder }
-
     func addRoutes(to routes: Routes) {
         routes.team(.decisionsWrite).post("/v1/constant") { request, context in
             _ = try await request.collect(context)
             return Response(
-                status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+                status: .ok,
+                headers: [.contentType: "application/json", .cacheControl: "no-store"],
                 body: .init(byteBuffer: ByteBuffer(string: holder.text.withLock { $0 })))
         }
     }
@@ -58,20 +57,33 @@ final class SwitchedPolicy: PolicySource {
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "DecisionBench",
-        abstract: "Measure POST /v1/decisions at full load, below it and beyond, beside a route that does no work.")
+        abstract:
+            "Measure POST /v1/decisions at full load, below it and beyond, beside a route that does no work."
+    )
 
     enum Part: String, CaseIterable, ExpressibleByArgument { case tail, fill }
 
     @Option(help: "Engine of the store.") var engine = Engine.sqlite
     @Option(help: "Accounts in the store.") var accounts = 1_000_000
-    @Option(help: ArgumentHelp("Decisions that the log has before.", valueName: "decisions")) var log = 0
+    @Option(help: ArgumentHelp("Decisions that the log has before.", valueName: "decisions"))
+    var log = 0
     @Option(help: "Seconds of each load.") var seconds = 8
-    @Option(help: "tail: only the loads over HTTP; fill: the store is made, and nothing measured.") var only: Part?
-    @Option(help: ArgumentHelp("The store stays in this folder and is used again.", valueName: "folder")) var keep: String?
-    @Option(help: ArgumentHelp("Where a plot of the loads is written, as SVG.", valueName: "file")) var plot: String?
-    @Option(help: ArgumentHelp("Where the loads are written, as JSON, for --before of a later run.", valueName: "file"))
+    @Option(help: "tail: only the loads over HTTP; fill: the store is made, and nothing measured.")
+    var only: Part?
+    @Option(
+        help: ArgumentHelp("The store stays in this folder and is used again.", valueName: "folder")
+    ) var keep: String?
+    @Option(help: ArgumentHelp("Where a plot of the loads is written, as SVG.", valueName: "file"))
+    var plot: String?
+    @Option(
+        help: ArgumentHelp(
+            "Where the loads are written, as JSON, for --before of a later run.", valueName: "file")
+    )
     var save: String?
-    @Option(help: ArgumentHelp("File that --save of an earlier run wrote; --plot draws it for comparison.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "File that --save of an earlier run wrote; --plot draws it for comparison.",
+            valueName: "file"))
     var before: String?
     @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
@@ -81,14 +93,17 @@ struct Options: ParsableCommand {
 }
 
 let options = Options.parseOrExit()
-let (engine, accounts, logRows, seconds) = (options.engine, options.accounts, options.log, options.seconds)
+let (engine, accounts, logRows, seconds) = (
+    options.engine, options.accounts, options.log, options.seconds
+)
 let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
 var report = BenchReport()
 
 print(Machine.description)
 print("\(engine.rawValue): \(accounts) accounts and \(logRows) decisions are being made…")
 fflush(nil)
-let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, kept: options.keep, now: clock())
+let seeded = try SeededStore.make(
+    engine, accounts: accounts, log: logRows, kept: options.keep, now: clock())
 if options.only == .fill {
     seeded.end()
     exit(0)
@@ -107,17 +122,22 @@ let breaker = StoreBreaker()
 /// Requests that were answered without history.
 let degraded = Atomic(0)
 let service = DecisionService(
-    store: seeded.store, policies: policy, verifier: verifier, log: log, commits: commits, reads: reads, executor: pool,
+    store: seeded.store, policies: policy, verifier: verifier, log: log, commits: commits,
+    reads: reads, executor: pool,
     breaker: breaker, now: clock, logger: logger
 ) { if $0.isDegraded { degraded.add(1, ordering: .relaxed) } }
 try service.warmUp()
-let idempotency = IdempotencyGuard(store: seeded.store, executor: pool, breaker: breaker, now: clock)
+let idempotency = IdempotencyGuard(
+    store: seeded.store, executor: pool, breaker: breaker, now: clock)
 let keys = KeyCache(seeded.store.apiKeys)
 let constant = ConstantRoutes.Holder()
 let (addresses, announced) = AsyncStream.makeStream(of: String.self)
 let api = APIService(
     settings: APISettings(host: "127.0.0.1", port: 0, requestsPerSecond: 100_000_000),
-    modules: [DecisionRoutes(service: service, idempotency: idempotency), ConstantRoutes(holder: constant)], keys: keys,
+    modules: [
+        DecisionRoutes(service: service, idempotency: idempotency),
+        ConstantRoutes(holder: constant),
+    ], keys: keys,
     clock: APIClock(now: clock), logger: logger
 ) { announced.yield($0) }
 let server = Task { try await api.run() }
@@ -125,10 +145,14 @@ let batches = Task.detached { await log.writeBatches() }
 let flushing = Task.detached {
     while !Task.isCancelled {
         try? await Task.sleep(for: .milliseconds(200))
-        do { try await pool.run { try log.flush() } } catch is CancellationError {} catch { fail("the log: \(error)") }
+        do { try await pool.run { try log.flush() } } catch is CancellationError {} catch {
+            fail("the log: \(error)")
+        }
     }
 }
-guard let address = await addresses.first(where: { _ in true }) else { fail("the listener did not start") }
+guard let address = await addresses.first(where: { _ in true }) else {
+    fail("the listener did not start")
+}
 
 // The answer of the benchmark, for the constant route.
 let team = Requester(id: "bench", number: seeded.team.number)
@@ -140,10 +164,13 @@ constant.text.withLock { $0 = sample }
 
 let target = LoadTarget(
     address: address, key: seeded.key,
-    body: #"{"event":"sign_in","client_id":"\#(Seeding.clientID)","sub":"{n}"}"#, accounts: seeded.asked, stride: seeded.stride)
+    body: #"{"event":"sign_in","client_id":"\#(Seeding.clientID)","sub":"{n}"}"#,
+    accounts: seeded.asked, stride: seeded.stride)
 /// The sample above is the first row of the log.
 var decided = 1
-@MainActor func run(_ path: String, connections: Int = 32, rate: Double? = nil) throws -> MeasuredLoad {
+@MainActor func run(
+    _ path: String, connections: Int = 32, rate: Double? = nil
+) throws -> MeasuredLoad {
     let load = try target.run(path, seconds: seconds, connections: connections, rate: rate)
     if load.result.failures > 0 { fail("requests failed: \(load.line)") }
     let without = degraded.load(ordering: .relaxed)
@@ -189,7 +216,9 @@ if logRows > 0 {
         var count = 0
         try await PacedSteps.run {
             if isOver.flag.load(ordering: .relaxed) { return 0 }
-            let deleted = try await pool.run { try store.decisions.deleteExpired(before: clock() - 45 * 86_400) }
+            let deleted = try await pool.run {
+                try store.decisions.deleteExpired(before: clock() - 45 * 86_400)
+            }
             count += deleted
             return deleted
         }
@@ -198,7 +227,8 @@ if logRows > 0 {
     let load = try run("/v1/decisions", connections: 128, rate: 0.7 * most)
     isOver.flag.store(true, ordering: .relaxed)
     print("while \(try await deleted.value) are deleted \(load.line)")
-    report.add("decisions.\(engine.rawValue).\(accounts).\(logRows).deleting", load.result.latencies)
+    report.add(
+        "decisions.\(engine.rawValue).\(accounts).\(logRows).deleting", load.result.latencies)
     report.goal(
         "\(engine.rawValue), \(logRows) decisions: p99 at 70 % while old ones are deleted, ms",
         load.result.latencies.percentile(99), 8,
@@ -208,24 +238,38 @@ let flooded = try run("/v1/decisions", connections: 1_024, rate: 1.5 * most)
 print("at 150 % of that      \(flooded.line)")
 fflush(nil)
 let name = "decisions.\(engine.rawValue).\(accounts)" + (logRows > 0 ? ".\(logRows)" : "")
-report.add(BenchResult("\(name).rate", most, "requests/s", ratio: shares.median, against: "a constant"))
-for (kind, latencies) in [("full", full), ("70", calm), ("50", half.result.latencies), ("150", flooded.result.latencies)] {
+report.add(
+    BenchResult("\(name).rate", most, "requests/s", ratio: shares.median, against: "a constant"))
+for (kind, latencies) in [
+    ("full", full), ("70", calm), ("50", half.result.latencies), ("150", flooded.result.latencies),
+] {
     report.add("\(name).\(kind)", latencies)
 }
-let label = "\(engine.rawValue), \(accounts) accounts" + (logRows > 0 ? ", \(logRows) decisions" : "")
+let label =
+    "\(engine.rawValue), \(accounts) accounts" + (logRows > 0 ? ", \(logRows) decisions" : "")
 report.goal("\(label): share of the constant route's rate", shares, 0.5, atMost: false)
-report.goal("\(label): p99 at full load by p50", tails.full.map { $0.percentile(99) / $0.percentile(50) }, 10, atMost: true)
-report.goal("\(label): p99 at full load, ms", tails.full.map { $0.percentile(99) }, 25, atMost: true)
-report.goal("\(label): p99.9 at full load, ms", tails.full.map { $0.percentile(99.9) }, 100, atMost: true)
-report.goal("\(label): p99 at 70 % of it, ms", tails.calm.map { $0.percentile(99) }, 8, atMost: true)
+report.goal(
+    "\(label): p99 at full load by p50", tails.full.map { $0.percentile(99) / $0.percentile(50) },
+    10, atMost: true)
+report.goal(
+    "\(label): p99 at full load, ms", tails.full.map { $0.percentile(99) }, 25, atMost: true)
+report.goal(
+    "\(label): p99.9 at full load, ms", tails.full.map { $0.percentile(99.9) }, 100, atMost: true)
+report.goal(
+    "\(label): p99 at 70 % of it, ms", tails.calm.map { $0.percentile(99) }, 8, atMost: true)
 let curves = [
-    LatencyPlot.Curve("full load (\(engine.rawValue))", full), LatencyPlot.Curve("70 % of it (\(engine.rawValue))", calm),
+    LatencyPlot.Curve("full load (\(engine.rawValue))", full),
+    LatencyPlot.Curve("70 % of it (\(engine.rawValue))", calm),
 ]
-if let file = options.save { try JSONEncoder().encode(curves).write(to: URL(fileURLWithPath: file)) }
+if let file = options.save {
+    try JSONEncoder().encode(curves).write(to: URL(fileURLWithPath: file))
+}
 if let file = options.plot {
     let before = try options.before.map {
-        try JSONDecoder().decode([LatencyPlot.Curve].self, from: Data(contentsOf: URL(fileURLWithPath: $0)))
-            .map { LatencyPlot.Curve($0.name, isBefore: true, $0.latencies) }
+        try JSONDecoder().decode(
+            [LatencyPlot.Curve].self, from: Data(contentsOf: URL(fileURLWithPath: $0))
+        )
+        .map { LatencyPlot.Curve($0.name, isBefore: true, $0.latencies) }
     }
     try LatencyPlot.svg("Decisions over HTTP", curves + (before ?? [])).write(
         toFile: file, atomically: true, encoding: .utf8)
@@ -256,12 +300,15 @@ let counter = "counters:\n  sign_ins: {key: account, window: 1d, events: [sign_i
 let counted = text.replacing("counters:\n", with: counter)
 guard counted != text else { fail("the default policy has no counters to add one to") }
 let counting = try LoadedPolicy(
-    StoredPolicy(name: "counting", version: "1", document: PolicyDocument(files: ["policy.yaml": counted]).octets))
+    StoredPolicy(
+        name: "counting", version: "1",
+        document: PolicyDocument(files: ["policy.yaml": counted]).octets))
 for start in stride(from: 1, through: seeded.asked, by: 10_000) {
     var rows: [VelocityRepository.Key: VelocityRow] = [:]
     for account in start..<min(start + 10_000, seeded.asked + 1) {
         let question = VelocityQuestion(
-            counters: counting.policy.counters, team: seeded.team.number, account: seeded.sub(account), device: nil,
+            counters: counting.policy.counters, team: seeded.team.number,
+            account: seeded.sub(account), device: nil,
             context: [:], marks: seeded.store.decisionMarks, now: clock())
         for tally in question.tallies(.signIn, inbox: nil) {
             rows[VelocityRepository.Key(mark: tally.mark, part: tally.part)] = VelocityRow(
@@ -294,19 +341,24 @@ let app = try seeded.store.apps.decisionApp(clientID: Seeding.clientID)
 let group = app?.groupNumber ?? 0
 let readRate = try await perSecond(20_000) {
     let sub = seeded.sub(Int.random(in: 1...seeded.asked))
-    _ = try seeded.store.history.history(team: seeded.team.number, group: group, subject: .named(sub), now: clock())
+    _ = try seeded.store.history.history(
+        team: seeded.team.number, group: group, subject: .named(sub), now: clock())
 }
 print(String(format: "history, one thread   %8.0f reads/s, one statement each", readRate))
 let alone = try await perSecond(10_000) {
     let sub = seeded.sub(Int.random(in: 1...seeded.asked))
-    _ = try await service.decide(DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: sub), for: team)
+    _ = try await service.decide(
+        DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: sub), for: team)
 }
 print(String(format: "without HTTP          %8.0f decisions/s, one after the other", alone))
 let token = try issuer.mint(
-    SandboxToken(subject: "s", audience: Seeding.clientID, nonceClaim: "n", realUserStatus: 2, lifetime: 100_000),
+    SandboxToken(
+        subject: "s", audience: Seeding.clientID, nonceClaim: "n", realUserStatus: 2,
+        lifetime: 100_000),
     now: clock())
 let verified = try await perSecond(5_000) {
-    _ = try await verifier.verify(token, audience: Seeding.clientID, nonce: ExpectedNonce("n"), now: clock())
+    _ = try await verifier.verify(
+        token, audience: Seeding.clientID, nonce: ExpectedNonce("n"), now: clock())
 }
 print(String(format: "ES256 verification    %8.0f tokens/s, one after the other", verified))
 let signUps = try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -317,10 +369,14 @@ let signUps = try await withThrowingTaskGroup(of: Void.self) { tasks in
             for number in 0..<(count / 32) {
                 let nonce = "n\(lane)-\(number)"
                 let token = try issuer.mint(
-                    SandboxToken(subject: nonce, audience: Seeding.clientID, nonceClaim: nonce, realUserStatus: 1),
+                    SandboxToken(
+                        subject: nonce, audience: Seeding.clientID, nonceClaim: nonce,
+                        realUserStatus: 1),
                     now: clock())
                 _ = try await service.decide(
-                    DecisionRequest(event: .signUp, clientID: Seeding.clientID, identityToken: token, nonce: nonce), for: team
+                    DecisionRequest(
+                        event: .signUp, clientID: Seeding.clientID, identityToken: token,
+                        nonce: nonce), for: team
                 )
             }
         }
@@ -329,6 +385,10 @@ let signUps = try await withThrowingTaskGroup(of: Void.self) { tasks in
     let (whole, part) = (ContinuousClock.now - start).components
     return Double(count / 32 * 32) / (Double(whole) + Double(part) / 1e18)
 }
-print(String(format: "sign-ups with token   %8.0f decisions/s, 32 at a time, each durable before its answer", signUps))
+print(
+    String(
+        format:
+            "sign-ups with token   %8.0f decisions/s, 32 at a time, each durable before its answer",
+        signUps))
 
 try end()

@@ -38,11 +38,16 @@ final class OpenLoad: Sendable {
     /// Whether a connection sends the next request after each answer.
     private let isClosedLoop: Bool
 
-    init(host: String, port: UInt16, request: RequestText, connections: Int, isClosedLoop: Bool) throws {
+    init(
+        host: String, port: UInt16, request: RequestText, connections: Int, isClosedLoop: Bool
+    ) throws {
         (self.host, self.port) = (host, port)
         let numbers = 0..<connections
         let sockets = try numbers.map { _ in try Self.connect(host, port) }
-        state = Mutex(State(sockets: sockets, request: request, idle: Array(numbers), due: numbers.map { _ in 0 }))
+        state = Mutex(
+            State(
+                sockets: sockets, request: request, idle: Array(numbers),
+                due: numbers.map { _ in 0 }))
         self.isClosedLoop = isClosedLoop
     }
 
@@ -85,14 +90,18 @@ final class OpenLoad: Sendable {
             Thread.sleep(forTimeInterval: seconds)
         }
         state.withLock { $0.isOver = true }
-        while Self.now() < end + 10_000_000_000, state.withLock({ !$0.isQuiet && $0.failure == nil }) { usleep(1_000) }
+        while Self.now() < end + 10_000_000_000,
+            state.withLock({ !$0.isQuiet && $0.failure == nil })
+        { usleep(1_000) }
         return try state.withLock { state in
             if let failure = state.failure { throw failure }
             let answered = state.statuses.values.reduce(0, +)
             return LoadResult(
-                requestsPerSecond: Double(answered) / (Double(max(state.last, start + 1) - start) / 1e9), answered: answered,
+                requestsPerSecond: Double(answered)
+                    / (Double(max(state.last, start + 1) - start) / 1e9), answered: answered,
                 refused: state.statuses[429] ?? 0,
-                failures: state.sent + state.waiting.count - state.first - (state.statuses[200] ?? 0)
+                failures: state.sent + state.waiting.count - state.first
+                    - (state.statuses[200] ?? 0)
                     - (state.statuses[429] ?? 0), latencies: state.latencies)
         }
     }
@@ -114,14 +123,18 @@ final class OpenLoad: Sendable {
     private func write(_ octets: [UInt8], to socket: Int32) {
         // Requests are small, so they fit into the socket's buffer. `reopen` sends those again that
         // a closed connection did not accept.
-        if Glibc.send(socket, octets, octets.count, 0) != octets.count, errno != EPIPE, errno != ECONNRESET {
+        if Glibc.send(socket, octets, octets.count, 0) != octets.count, errno != EPIPE,
+            errno != ECONNRESET
+        {
             let failure = SocketError("send")
             state.withLock { $0.failure = failure }
         }
     }
 
     private func receive() {
-        var polled = state.withLock { $0.sockets }.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        var polled = state.withLock { $0.sockets }.map {
+            pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+        }
         var received = polled.map { _ in [UInt8]() }
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while poll(&polled, nfds_t(polled.count), 100) >= 0 {
@@ -129,7 +142,8 @@ final class OpenLoad: Sendable {
                 let count = recv(polled[index].fd, &buffer, buffer.count, 0)
                 guard count > 0 else {
                     guard received[index].isEmpty, let socket = reopen(index) else {
-                        let failure = SocketError("the server closed a connection in an answer, or takes no more")
+                        let failure = SocketError(
+                            "the server closed a connection in an answer, or takes no more")
                         return state.withLock { $0.failure = failure }
                     }
                     polled[index].fd = socket
@@ -181,7 +195,10 @@ final class OpenLoad: Sendable {
     private static func status(_ octets: [UInt8]) -> Int? {
         guard let end = octets.firstRange(of: Self.blank)?.upperBound else { return nil }
         let lines = octets[..<end].split(separator: 0x0A)
-        guard let length = lines.first(where: { $0.starts(with: Self.length) || $0.starts(with: Self.capitalLength) }),
+        guard
+            let length = lines.first(where: {
+                $0.starts(with: Self.length) || $0.starts(with: Self.capitalLength)
+            }),
             octets.count >= end + number(length), let first = lines.first
         else { return nil }
         return number(first.dropFirst(9).prefix(3))

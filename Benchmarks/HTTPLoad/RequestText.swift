@@ -28,7 +28,8 @@ struct RequestText {
     private var random = SeededNumbers(1)
 
     init(host: String, path: String, key: String, body: String, numbers: UInt64, stride: UInt64) {
-        let body = body.replacingOccurrences(of: "{n}", with: String(repeating: "0", count: Self.digits))
+        let body = body.replacingOccurrences(
+            of: "{n}", with: String(repeating: "0", count: Self.digits))
         octets = Array(
             """
             POST \(path) HTTP/1.1\r
@@ -42,7 +43,9 @@ struct RequestText {
         // Nothing else in our bodies has as many zeros.
         let zeros = Array(repeating: UInt8(ascii: "0"), count: Self.digits)
         let text = octets
-        places = (0..<max(0, text.count - Self.digits + 1)).filter { Array(text[$0..<$0 + Self.digits]) == zeros }.map {
+        places = (0..<max(0, text.count - Self.digits + 1)).filter {
+            Array(text[$0..<$0 + Self.digits]) == zeros
+        }.map {
             $0..<$0 + Self.digits
         }
         (self.numbers, self.stride) = (numbers, stride)

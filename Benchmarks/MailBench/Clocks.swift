@@ -30,10 +30,12 @@ enum Clock {
         var parents: [Int32: Int32] = [:]
         var ticks: [Int32: (own: Int, ended: Int)] = [:]
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
-            guard let pid = Int32(name), let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
+            guard let pid = Int32(name),
+                let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
                 let end = text.lastIndex(of: ")")
             else { continue }
-            // After the name in parentheses: state, ppid, …; utime is the 12th from there, then stime, cutime, cstime.
+            // After the name in parentheses: state, ppid, …; utime is the 12th from
+            // there, then stime, cutime, cstime.
             let fields = text[text.index(after: end)...].split(separator: " ")
             guard fields.count > 15, let parent = Int32(fields[1]) else { continue }
             let times = fields[11...14].map { Int($0) ?? 0 }

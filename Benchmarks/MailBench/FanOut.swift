@@ -6,7 +6,9 @@ import Foundation
 enum FanOut {
     /// Returns seconds of wall time, medians over the rounds: of one transaction with all
     /// recipients, and of one transaction for each of them, one after the other.
-    static func measure(_ world: MailFixture, recipients count: Int, rounds: Int) throws -> (together: Double, apart: Double) {
+    static func measure(
+        _ world: MailFixture, recipients count: Int, rounds: Int
+    ) throws -> (together: Double, apart: Double) {
         let recipients = try world.addUsers(count)
         var times: (together: [Double], apart: [Double]) = ([], [])
         for _ in 0..<rounds {
@@ -23,7 +25,8 @@ enum FanOut {
             // A different body each time: a repetition of a handed-over message goes to no one.
             let text = Array("Number \(UInt64.random(in: 0 ... .max)).\r\n".utf8)
             try Source(
-                port: world.port(.forward), sessions: 1, messages: 1, recipients: recipients, sender: { _ in sender },
+                port: world.port(.forward), sessions: 1, messages: 1, recipients: recipients,
+                sender: { _ in sender },
                 message: world.unsignedMessage + text
             ).run()
         }

@@ -56,30 +56,39 @@ final class MailFixture {
     ///   - server: the server with the store's database; nil for SQLite.
     ///   - accounts: other accounts in the store, in addition to the recipient's.
     init(
-        _ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false,
+        _ contestants: [FilterUnderTest], size: Int, sessions: Int,
+        settings: [String: String] = [:], fansOut: Bool = false,
         server: PostgresServer? = nil, accounts: Int = 0
     ) throws {
-        let keys = (team: try RSAPrivateKey.generate(), user: try RSAPrivateKey.generate(), other: try RSAPrivateKey.generate())
-        let records = try [("app.example", keys.team), ("home.example", keys.user)].map { domain, key in
+        let keys = (
+            team: try RSAPrivateKey.generate(), user: try RSAPrivateKey.generate(),
+            other: try RSAPrivateKey.generate()
+        )
+        let records = try [("app.example", keys.team), ("home.example", keys.user)].map {
+            domain, key in
             try DKIMKeyPublication(domain: domain, selector: "s1", key: .rsa(key))
         }
         services = contestants.filter { ![.forward, .reply].contains($0) }
-        let sockets = NSTemporaryDirectory() + "postern-bench-" + UUID().uuidString.prefix(8).lowercased()
+        let sockets =
+            NSTemporaryDirectory() + "postern-bench-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(
-            atPath: sockets, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+            atPath: sockets, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o755])
         self.sockets = sockets
         sinkPort = try FreePort.next()
 
         var options = RelayFixture.Options()
         let spf = #""TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]"#
         let names =
-            records.map { #""\#($0.name)": {"TXT": ["\#($0.text)"]}"# } + ["app", "home"].map { #""\#($0).example": {\#(spf)}"# }
+            records.map { #""\#($0.name)": {"TXT": ["\#($0.text)"]}"# }
+            + ["app", "home"].map { #""\#($0).example": {\#(spf)}"# }
         options.zone = "{\(names.joined(separator: ", "))}"
         options.settings = ["limits.messages_per_day": "1000000"].merging(settings) { $1 }
         options.trustsLoopback = true
         options.fansOut = fansOut
         options.postfix = [
-            "transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(sinkPort) } }", "default_process_limit": "\(sessions + 200)",
+            "transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(sinkPort) } }",
+            "default_process_limit": "\(sessions + 200)",
             "smtpd_client_connection_count_limit": "0",
         ]
         options.services = services.map { contestant in
@@ -91,8 +100,10 @@ final class MailFixture {
         if accounts > 0 {
             let now = Int64(Date().timeIntervalSince1970)
             let installation = try Installation.open(
-                flag: fixture.configuration, environment: [:], set: fixture.settings.filter { $0 != "--set" }, now: now)
-            try Seeding.fill(installation.store, server == nil ? .sqlite : .postgres, count: accounts, now: now)
+                flag: fixture.configuration, environment: [:],
+                set: fixture.settings.filter { $0 != "--set" }, now: now)
+            try Seeding.fill(
+                installation.store, server == nil ? .sqlite : .postgres, count: accounts, now: now)
             try installation.store.database.close()
         }
         try fixture.addTeam("app", name: "App", source: "app.example")
@@ -100,19 +111,27 @@ final class MailFixture {
         relayAddress = try fixture.address("app", "anna")
         reverseAddress = try fixture.reverseAddress(of: Self.author, for: relayAddress)
         teamMessage = try Self.signed(
-            Self.fields(from: "Billing <\(Self.author)>", to: relayAddress), size: size, domain: "app.example", key: keys.team)
+            Self.fields(from: "Billing <\(Self.author)>", to: relayAddress), size: size,
+            domain: "app.example", key: keys.team)
         unsignedMessage =
-            HeaderSection(Self.fields(from: "Billing <\(Self.author)>", to: relayAddress).map { HeaderField($0.0, $0.1) })
+            HeaderSection(
+                Self.fields(from: "Billing <\(Self.author)>", to: relayAddress).map {
+                    HeaderField($0.0, $0.1)
+                }
+            )
             .serialized + [0x0D, 0x0A]
         userMessage = try Self.signed(
-            Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size, domain: "home.example", key: keys.user
+            Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size,
+            domain: "home.example", key: keys.user
         )
 
-        try Data(keys.other.pem().utf8).write(to: URL(fileURLWithPath: fixture.folder + "/other.pem"))
+        try Data(keys.other.pem().utf8).write(
+            to: URL(fileURLWithPath: fixture.folder + "/other.pem"))
         try Data(keys.team.pem().utf8).write(to: URL(fileURLWithPath: fixture.folder + "/team.pem"))
         try Data(records.map { "\($0.name) \($0.text)\n" }.joined().utf8).write(
             to: URL(fileURLWithPath: fixture.folder + "/keys.txt"))
-        sink = try ManagedProcess("/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
+        sink = try ManagedProcess(
+            "/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
         for contestant in services { try start(contestant) }
     }
 
@@ -144,13 +163,15 @@ final class MailFixture {
                 try Data(FixedEdits.make(self)).write(to: URL(fileURLWithPath: edits))
                 arguments += [edits, fixture.folder + "/other.pem"]
             }
-            let process = try ManagedProcess(try ManagedProcess.builtProduct("bench-filter"), arguments)
+            let process = try ManagedProcess(
+                try ManagedProcess.builtProduct("bench-filter"), arguments)
             try process.waitForLine(containing: "serving")
             filters[contestant] = [process]
         case .opendkim:
             // One process either verifies a message or signs it, so two run one after the other.
             // The keys come from a file, without DNS.
-            let common = "Syslog no\nUMask 000\nTestPublicKeys \(fixture.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
+            let common =
+                "Syslog no\nUMask 000\nTestPublicKeys \(fixture.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
             let configurations = [
                 "verify": "Mode v\nInternalHosts 192.0.2.1\nExternalIgnoreList 127.0.0.1\n",
                 "sign":
@@ -158,11 +179,13 @@ final class MailFixture {
             ]
             filters[contestant] = try configurations.map { name, text in
                 let path = fixture.folder + "/opendkim-\(name).conf"
-                try Data((common + text + "Socket local:\(sockets)/\(name)\n").utf8).write(to: URL(fileURLWithPath: path))
+                try Data((common + text + "Socket local:\(sockets)/\(name)\n").utf8).write(
+                    to: URL(fileURLWithPath: path))
                 return try ManagedProcess("/usr/sbin/opendkim", ["-f", "-x", path])
             }
             for name in configurations.keys {
-                for _ in 0..<600 where !FileManager.default.fileExists(atPath: "\(sockets)/\(name)") { usleep(100_000) }
+                for _ in 0..<600 where !FileManager.default.fileExists(atPath: "\(sockets)/\(name)")
+                { usleep(100_000) }
             }
         default: break
         }
@@ -178,7 +201,8 @@ final class MailFixture {
 
     /// The port for mail to a filter.
     func port(_ contestant: FilterUnderTest) -> UInt16 {
-        services.firstIndex(of: contestant).map { fixture.postfix.ports[$0] } ?? fixture.postfix.port
+        services.firstIndex(of: contestant).map { fixture.postfix.ports[$0] }
+            ?? fixture.postfix.port
     }
 
     func recipient(_ contestant: FilterUnderTest) -> String {
@@ -189,17 +213,26 @@ final class MailFixture {
         }
     }
 
-    func sender(_ contestant: FilterUnderTest) -> String { contestant == .reply ? Self.inbox : "bounce@app.example" }
+    func sender(_ contestant: FilterUnderTest) -> String {
+        contestant == .reply ? Self.inbox : "bounce@app.example"
+    }
 
-    func message(_ contestant: FilterUnderTest) -> [UInt8] { contestant == .reply ? userMessage : teamMessage }
+    func message(_ contestant: FilterUnderTest) -> [UInt8] {
+        contestant == .reply ? userMessage : teamMessage
+    }
 
     /// More users of the team, at most 676, and their relay addresses.
     func addUsers(_ count: Int) throws -> [String] {
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
-        let addresses = (0..<count).map { "fanout\(letters[$0 / 26])\(letters[$0 % 26])xx@relay.example" }
-        let rows = addresses.enumerated().map { "user\($0.offset),user\($0.offset)@home.example,true,app,\($0.element)\n" }
+        let addresses = (0..<count).map {
+            "fanout\(letters[$0 / 26])\(letters[$0 % 26])xx@relay.example"
+        }
+        let rows = addresses.enumerated().map {
+            "user\($0.offset),user\($0.offset)@home.example,true,app,\($0.element)\n"
+        }
         let file = fixture.folder + "/users.csv"
-        try Data(("user,inbox,verified,team,address\n" + rows.joined()).utf8).write(to: URL(fileURLWithPath: file))
+        try Data(("user,inbox,verified,team,address\n" + rows.joined()).utf8).write(
+            to: URL(fileURLWithPath: file))
         try fixture.run(["import", file, "--trust-verified"])
         return addresses
     }
@@ -227,14 +260,18 @@ final class MailFixture {
             ("Date", "Sat, 21 Nov 2026 12:00:00 +0000"),
             ("Message-ID", "<20261121120000.4711@app.example>"), ("MIME-Version", "1.0"),
             ("Content-Type", "text/plain; charset=utf-8"),
-            ("Content-Transfer-Encoding", "7bit"), ("List-Unsubscribe", "<https://app.example/u/4711>"),
+            ("Content-Transfer-Encoding", "7bit"),
+            ("List-Unsubscribe", "<https://app.example/u/4711>"),
             ("X-Mailer", "Bench 1.0"),
         ]
     }
 
-    private static func signed(_ fields: [(String, String)], size: Int, domain: String, key: RSAPrivateKey) throws -> [UInt8] {
+    private static func signed(
+        _ fields: [(String, String)], size: Int, domain: String, key: RSAPrivateKey
+    ) throws -> [UInt8] {
         var header = HeaderSection(fields.map { HeaderField($0.0, $0.1) })
-        let line = Array("Thank you for your order; the parcel left our house today and is on its way.\r\n".utf8)
+        let line = Array(
+            "Thank you for your order; the parcel left our house today and is on its way.\r\n".utf8)
         var body: [UInt8] = []
         let room = max(0, size - header.serialized.count - 800)
         while body.count < room { body += line }
@@ -242,7 +279,9 @@ final class MailFixture {
         hasher.update(body: body)
         let signer = try DKIMSigner(domain: domain, selector: "s1", key: .rsa(key))
         header.fields.insert(
-            try signer.sign(header: header, bodyHash: hasher.finish(), now: Int64(Date().timeIntervalSince1970)), at: 0)
+            try signer.sign(
+                header: header, bodyHash: hasher.finish(), now: Int64(Date().timeIntervalSince1970)),
+            at: 0)
         return header.serialized + [0x0D, 0x0A] + body
     }
 }

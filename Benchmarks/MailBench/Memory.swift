@@ -25,17 +25,22 @@ struct ResidentMemory {
 
 enum Memory {
     /// Resident memory while `sessions` messages of a megabyte end at once, twice.
-    static func measure(_ world: MailFixture, _ contestant: FilterUnderTest, sessions: Int) throws -> ResidentMemory {
+    static func measure(
+        _ world: MailFixture, _ contestant: FilterUnderTest, sessions: Int
+    ) throws -> ResidentMemory {
         let process = try world.fixture.process
         var memory = ResidentMemory()
         memory.idle = mebibytes(process, "VmRSS")
         // Makes VmHWM begin again at the present size.
-        try "5".write(toFile: "/proc/\(process.identifier)/clear_refs", atomically: false, encoding: .utf8)
+        try "5".write(
+            toFile: "/proc/\(process.identifier)/clear_refs", atomically: false, encoding: .utf8)
         let sampled = Watched(memory)
         let ended = Watched(false)
         let sampler = Thread {
             while !ended.with({ $0 }) {
-                let (anonymous, files) = (mebibytes(process, "RssAnon"), mebibytes(process, "RssFile"))
+                let (anonymous, files) = (
+                    mebibytes(process, "RssAnon"), mebibytes(process, "RssFile")
+                )
                 let threads = process.memory("Threads") ?? 0
                 sampled.with {
                     $0.anonymous = max($0.anonymous, anonymous)
@@ -49,7 +54,8 @@ enum Memory {
         defer { ended.with { $0 = true } }
         let sender = world.sender(contestant)
         let deferred = try Source(
-            port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipients: [world.recipient(contestant)],
+            port: world.port(contestant), sessions: sessions, messages: sessions * 2,
+            recipients: [world.recipient(contestant)],
             sender: { _ in sender }, message: world.message(contestant), together: true,
             deferrals: contestant == .reply ? ["452 4.3.1"] : []
         ).run().deferred
@@ -67,13 +73,19 @@ enum Memory {
     /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must
     /// be stored. Measures the memory after each twentieth part.
     /// - Returns: MiB after each part: resident, and the part that belongs to the process alone.
-    static func soak(_ world: MailFixture, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
+    static func soak(
+        _ world: MailFixture, messages: Int, sessions: Int
+    ) throws -> [(resident: Double, anonymous: Double)] {
         let process = try world.fixture.process
         var samples: [(resident: Double, anonymous: Double)] = []
         let part = max(5, messages / 20)
-        func send(_ contestant: FilterUnderTest, _ messages: Int, _ sender: @escaping @Sendable (Int) -> String) throws {
+        func send(
+            _ contestant: FilterUnderTest, _ messages: Int,
+            _ sender: @escaping @Sendable (Int) -> String
+        ) throws {
             try Source(
-                port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
+                port: world.port(contestant), sessions: sessions, messages: messages,
+                recipients: [world.recipient(contestant)],
                 sender: sender,
                 message: world.message(contestant)
             ).run()
@@ -88,7 +100,8 @@ enum Memory {
             samples.append((mebibytes(process, "VmRSS"), mebibytes(process, "RssAnon")))
             print(
                 String(
-                    format: "%9d messages: %.1f MiB, of which %.1f MiB anonymous", part * (number + 1), samples[number].resident,
+                    format: "%9d messages: %.1f MiB, of which %.1f MiB anonymous",
+                    part * (number + 1), samples[number].resident,
                     samples[number].anonymous))
             fflush(nil)
         }

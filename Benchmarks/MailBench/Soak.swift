@@ -54,7 +54,8 @@ struct Soak {
             for (isReply, share) in [(false, 0.8), (true, 0.2)] {
                 let rate = mail / 2 * share
                 let source = hosts.source(
-                    host, isReply: isReply, messages: max(1, Int(rate * Double(roundSeconds))), rate: rate)
+                    host, isReply: isReply, messages: max(1, Int(rate * Double(roundSeconds))),
+                    rate: rate)
                 works.append {
                     let outcome = try source.run()
                     latencies.with {
@@ -85,7 +86,9 @@ struct Soak {
             try hosts.rotateKeys()
             try hosts.hosts[0].fixture.run(["keys", "signing", "rotate", "--early"])
         }
-        guard running.wait(seconds: 600, for: { $0 == 0 ? true : nil }) != nil else { throw BenchFailure("a round hangs") }
+        guard running.wait(seconds: 600, for: { $0 == 0 ? true : nil }) != nil else {
+            throw BenchFailure("a round hangs")
+        }
         if let failure = failures.with({ $0.first }) { throw failure }
         return try sample(latencies.with { $0 })
     }
@@ -104,11 +107,17 @@ struct Soak {
             sample.resident.append(Double(process.memory("VmRSS") ?? 0) / 1024)
             sample.anonymous.append(Double(process.memory("RssAnon") ?? 0) / 1024)
             sample.threads.append(Double(process.memory("Threads") ?? 0))
-            let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").count
+            let files = try FileManager.default.contentsOfDirectory(
+                atPath: "/proc/\(process.identifier)/fd"
+            ).count
             sample.files.append(Double(files))
         }
-        (sample.mailMedian, sample.mailTail) = (latencies.mail.percentile(50), latencies.mail.percentile(99))
-        (sample.decisionMedian, sample.decisionTail) = (latencies.decisions.percentile(50), latencies.decisions.percentile(99))
+        (sample.mailMedian, sample.mailTail) = (
+            latencies.mail.percentile(50), latencies.mail.percentile(99)
+        )
+        (sample.decisionMedian, sample.decisionTail) = (
+            latencies.decisions.percentile(50), latencies.decisions.percentile(99)
+        )
         (sample.messages, sample.decisions) = (latencies.mail.count, latencies.decisions.count)
         sample.deferred = latencies.deferred
         (sample.databaseMegabytes, sample.waitingEvents) = try hosts.stored()
@@ -120,6 +129,9 @@ extension [SoakSample] {
     /// Medians of the second tenth and of the last one. The first tenth is the warm-up.
     func drift(_ value: (SoakSample) -> Double) -> (first: Double, last: Double) {
         let part = Swift.max(1, count / 10)
-        return (self[Swift.min(part, count - 1)..<Swift.min(2 * part, count)].map(value).median, suffix(part).map(value).median)
+        return (
+            self[Swift.min(part, count - 1)..<Swift.min(2 * part, count)].map(value).median,
+            suffix(part).map(value).median
+        )
     }
 }

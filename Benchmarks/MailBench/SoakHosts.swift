@@ -28,13 +28,18 @@ final class SoakHosts {
     private let folder: String
 
     init() throws {
-        guard let binaries = PostgresServer.installed else { throw BenchFailure("PostgreSQL is not installed") }
-        server = try PostgresServer(binaries: binaries, settings: ["shared_buffers=512MB", "max_wal_size=2GB"])
+        guard let binaries = PostgresServer.installed else {
+            throw BenchFailure("PostgreSQL is not installed")
+        }
+        server = try PostgresServer(
+            binaries: binaries, settings: ["shared_buffers=512MB", "max_wal_size=2GB"])
         folder = NSTemporaryDirectory() + "postern-soak-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+            atPath: folder, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o755])
         let (sinkPort, receiverPort) = (try FreePort.next(), try FreePort.next())
-        sink = try ManagedProcess("/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
+        sink = try ManagedProcess(
+            "/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
         receiver = try ManagedProcess("/usr/bin/python3", ["-c", Self.receiver, "\(receiverPort)"])
         try receiver.waitForLine(containing: "serving")
         let spf = #"{"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}"#
@@ -48,7 +53,8 @@ final class SoakHosts {
         var fixtures: [RelayFixture] = []
         for port in ports {
             options.settings = [
-                "limits.messages_per_day": "1000000", "http.listen": "127.0.0.1:\(port)", "http.requests_per_second": "100000",
+                "limits.messages_per_day": "1000000", "http.listen": "127.0.0.1:\(port)",
+                "http.requests_per_second": "100000",
                 "http.public_url": "https://relay.example",
             ]
             options.joins = fixtures.first
@@ -61,7 +67,8 @@ final class SoakHosts {
         relayAddress = try first.address("app", "anna")
         try first.run(["keys", "signing", "generate"])
         try first.run([
-            "endpoint", "set", "app", "http://hooks.example:\(receiverPort)/", "--allow-http", "--allow-private",
+            "endpoint", "set", "app", "http://hooks.example:\(receiverPort)/", "--allow-http",
+            "--allow-private",
         ])
         reverseAddress = try first.reverseAddress(of: Self.author, for: relayAddress)
         let key = try Tail.key(first)
@@ -69,7 +76,8 @@ final class SoakHosts {
         hosts = zip(fixtures, ports).map { fixture, port in
             Host(
                 fixture: fixture,
-                decisions: LoadTarget(address: "127.0.0.1:\(port)", key: key, body: body, accounts: 1))
+                decisions: LoadTarget(
+                    address: "127.0.0.1:\(port)", key: key, body: body, accounts: 1))
         }
     }
 
@@ -121,30 +129,39 @@ final class SoakHosts {
         let fixture = hosts[round % 2].fixture
         let file = folder + "/users.csv"
         let rows = (0..<count).map { "r\(round)-\($0),r\(round)-\($0)@home.example,true,app\n" }
-        try Data(("user,inbox,verified,team\n" + rows.joined()).utf8).write(to: URL(fileURLWithPath: file))
+        try Data(("user,inbox,verified,team\n" + rows.joined()).utf8).write(
+            to: URL(fileURLWithPath: file))
         try fixture.run(["import", file, "--trust-verified"])
         if round > 0 {
-            for number in 0..<count { try fixture.run(["user", "remove", "r\(round - 1)-\(number)", "--yes"]) }
+            for number in 0..<count {
+                try fixture.run(["user", "remove", "r\(round - 1)-\(number)", "--yes"])
+            }
         }
-        let address = try fixture.run(["address", "issue", "app", "r\(round)-0"]).trimmingCharacters(in: .whitespacesAndNewlines)
+        let address = try fixture.run(["address", "issue", "app", "r\(round)-0"])
+            .trimmingCharacters(in: .whitespacesAndNewlines)
         for word in ["off", "on"] { try fixture.run(["address", word, address]) }
     }
 
     /// - Parameter isReply: from the user; otherwise from the team.
     func source(_ host: Int, isReply: Bool, messages: Int, rate: Double) -> Source {
-        let (author, recipient) = isReply ? (Self.inbox, reverseAddress) : (Self.author, relayAddress)
+        let (author, recipient) =
+            isReply ? (Self.inbox, reverseAddress) : (Self.author, relayAddress)
         let header = HeaderSection(
             [
-                ("From", author), ("To", recipient), ("Subject", "Your receipt"), ("Date", "Sat, 21 Nov 2026 12:00:00 +0000"),
+                ("From", author), ("To", recipient), ("Subject", "Your receipt"),
+                ("Date", "Sat, 21 Nov 2026 12:00:00 +0000"),
                 ("Message-ID", "<4711@\(isReply ? "home" : "app").example>"),
             ].map { HeaderField($0.0, $0.1) })
         var source = Source(
-            port: hosts[host].fixture.postfix.port, sessions: 20, messages: messages, recipients: [recipient],
+            port: hosts[host].fixture.postfix.port, sessions: 20, messages: messages,
+            recipients: [recipient],
             sender: {
                 // A tenth of the senders does not fit into a return path.
                 isReply
                     ? Self.inbox
-                    : $0 % 10 == 0 ? "bounce+\($0)-of-the-list-of-everybody-who-ever-bought-something@app.example" : Self.author
+                    : $0 % 10 == 0
+                        ? "bounce+\($0)-of-the-list-of-everybody-who-ever-bought-something@app.example"
+                        : Self.author
             }, message: header.serialized + Array("\r\nThank you.\r\n".utf8))
         source.rate = rate
         // Every sender must expect deferrals; a goal limits their number.
@@ -155,7 +172,10 @@ final class SoakHosts {
     /// Octets of the database, and events that wait.
     func stored() throws -> (megabytes: Double, events: Int) {
         func number(_ sql: String) throws -> Double {
-            Double(try server.psql("SET search_path TO relay; " + sql).split(whereSeparator: \.isNewline).last ?? "") ?? -1
+            Double(
+                try server.psql("SET search_path TO relay; " + sql).split(
+                    whereSeparator: \.isNewline
+                ).last ?? "") ?? -1
         }
         return (
             try number("SELECT pg_database_size(current_database())") / 1e6,

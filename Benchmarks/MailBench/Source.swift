@@ -72,7 +72,9 @@ struct Source {
                         guard together else { return }
                         let round = number / sessions + 1
                         waiting.with { $0 += 1 }
-                        _ = waiting.wait(seconds: 600) { $0 >= min(round * sessions, messages) ? true : nil }
+                        _ = waiting.wait(seconds: 600) {
+                            $0 >= min(round * sessions, messages) ? true : nil
+                        }
                     }
                     if let problem, deferrals.contains(where: problem.hasPrefix) {
                         deferred.with { $0 += 1 }
@@ -86,21 +88,27 @@ struct Source {
             thread.stackSize = 1 << 18
             thread.start()
         }
-        guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else { throw HarnessError("the source hangs") }
+        guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else {
+            throw HarnessError("the source hangs")
+        }
         if let failure = failure.with({ $0 }) { throw HarnessError("the source got \(failure)") }
         return Outcome(
-            deferred: deferred.with { $0 }, latencies: latencies.with { $0 }, seconds: (ContinuousClock.now - start) / .seconds(1)
+            deferred: deferred.with { $0 }, latencies: latencies.with { $0 },
+            seconds: (ContinuousClock.now - start) / .seconds(1)
         )
     }
 
     /// The failure; nil if there is none.
-    private func send(_ number: Int, _ latencies: Watched<Latencies>, beforeEnd: () -> Void) -> String? {
+    private func send(
+        _ number: Int, _ latencies: Watched<Latencies>, beforeEnd: () -> Void
+    ) -> String? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return "no socket" }
         defer { close(descriptor) }
         // Small commands are sent at once, as smtp-source does.
         var one: Int32 = 1
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -111,12 +119,15 @@ struct Source {
             }
         }
         guard status == 0 else { return "no connection" }
-        guard let greeting = Self.reply(descriptor), greeting.hasPrefix("220") else { return "no greeting" }
+        guard let greeting = Self.reply(descriptor), greeting.hasPrefix("220") else {
+            return "no greeting"
+        }
         let envelope =
             [("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250")]
             + recipients.map { ("RCPT TO:<\($0)>", "250") }
         for (command, code) in envelope + [("DATA", "354")] {
-            guard Self.send(descriptor, Array((command + "\r\n").utf8)), let reply = Self.reply(descriptor), reply.hasPrefix(code)
+            guard Self.send(descriptor, Array((command + "\r\n").utf8)),
+                let reply = Self.reply(descriptor), reply.hasPrefix(code)
             else {
                 return "another answer than \(code) to \(command.prefix(4))"
             }
@@ -129,7 +140,9 @@ struct Source {
         }
         let took = ContinuousClock.now - end
         latencies.with { $0.add(took) }
-        guard reply.hasPrefix("250") else { return reply.prefix(60).trimmingCharacters(in: .whitespacesAndNewlines) }
+        guard reply.hasPrefix("250") else {
+            return reply.prefix(60).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
         _ = Self.send(descriptor, Array("QUIT\r\n".utf8)) && Self.reply(descriptor) != nil
         return nil
     }
@@ -137,7 +150,9 @@ struct Source {
     private static func send(_ descriptor: Int32, _ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
-            let count = bytes[sent...].withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            let count = bytes[sent...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
             guard count > 0 else { return false }
             sent += count
         }
@@ -154,7 +169,9 @@ struct Source {
             text += buffer[..<count]
             guard text.last == 0x0A else { continue }
             let last = text.dropLast().lastIndex(of: 0x0A).map { text[($0 + 1)...] } ?? text[...]
-            if last.count > 3, last[last.startIndex + 3] != UInt8(ascii: "-") { return String(decoding: text, as: UTF8.self) }
+            if last.count > 3, last[last.startIndex + 3] != UInt8(ascii: "-") {
+                return String(decoding: text, as: UTF8.self)
+            }
         }
     }
 }

@@ -27,7 +27,8 @@ struct Tail {
             engine == .sqlite
             ? nil
             : try PostgresServer.installed.map {
-                try PostgresServer(binaries: $0, settings: ["shared_buffers=2GB", "max_wal_size=8GB"])
+                try PostgresServer(
+                    binaries: $0, settings: ["shared_buffers=2GB", "max_wal_size=8GB"])
             }
         world = try MailFixture(
             [.noop, .forward, .reply], size: size, sessions: 200,
@@ -37,7 +38,8 @@ struct Tail {
         let fixture = world.fixture
         try fixture.run(["app", "add", "app", Self.clientID])
         decisions = LoadTarget(
-            address: "127.0.0.1:\(port)", key: try Self.key(fixture), body: try Self.question(fixture), accounts: 1)
+            address: "127.0.0.1:\(port)", key: try Self.key(fixture),
+            body: try Self.question(fixture), accounts: 1)
     }
 
     func end() {
@@ -48,7 +50,11 @@ struct Tail {
     /// A key that may request decisions.
     static func key(_ fixture: RelayFixture) throws -> String {
         let output = try fixture.run(["api-key", "issue", "app", "--scope", "decisions:write"])
-        guard let key = output.split(whereSeparator: \.isWhitespace).first(where: { $0.hasPrefix("pk_") }) else {
+        guard
+            let key = output.split(whereSeparator: \.isWhitespace).first(where: {
+                $0.hasPrefix("pk_")
+            })
+        else {
             throw BenchFailure("no key was issued")
         }
         return String(key)
@@ -58,7 +64,9 @@ struct Tail {
     static func question(_ fixture: RelayFixture) throws -> String {
         let account = try JSONSerialization.jsonObject(
             with: Data(fixture.run(["account", "show", "app", "anna", "--json"]).utf8))
-        guard let sub = (account as? [String: Any])?["sub"] as? String else { throw BenchFailure("no account") }
+        guard let sub = (account as? [String: Any])?["sub"] as? String else {
+            throw BenchFailure("no account")
+        }
         return #"{"event":"sign_in","client_id":"\#(clientID)","sub":"\#(sub)"}"#
     }
 
@@ -78,20 +86,28 @@ struct Tail {
     ///   - most: the assumed maximum of messages a second; nil to measure it.
     func measure(_ contestant: FilterUnderTest, verp: Bool, most: Double? = nil) throws -> Figures {
         _ = try source(contestant, verp: verp, messages: min(messages, 200)).run()
-        let most = try most ?? Double(messages) / source(contestant, verp: verp, messages: messages).run().seconds
+        let most =
+            try most ?? Double(messages)
+            / source(contestant, verp: verp, messages: messages).run().seconds
         try world.waitUntilDelivered()
         let seconds = Int((Double(messages) / most / 0.7).rounded(.up))
         let target = decisions
         let beside = Watched<Result<MeasuredLoad, any Error>?>(nil)
         Thread.detachNewThread {
-            let load = Result { try target.run("/v1/decisions", seconds: seconds, rate: Self.decisions) }
+            let load = Result {
+                try target.run("/v1/decisions", seconds: seconds, rate: Self.decisions)
+            }
             beside.with { $0 = load }
         }
         var calm = source(contestant, verp: verp, messages: messages / Self.rounds)
         calm.rate = 0.7 * most
         let mail = try (0..<Self.rounds).map { _ in try calm.run().latencies }
-        guard let load = try beside.wait(seconds: 120, for: { $0 })?.get() else { throw BenchFailure("http-load hangs") }
-        guard load.result.failures == 0 else { throw BenchFailure("decisions failed: \(load.line)") }
+        guard let load = try beside.wait(seconds: 120, for: { $0 })?.get() else {
+            throw BenchFailure("http-load hangs")
+        }
+        guard load.result.failures == 0 else {
+            throw BenchFailure("decisions failed: \(load.line)")
+        }
         try world.waitUntilDelivered()
         return Figures(most: most, mail: mail, decisions: load.result.latencies)
     }
@@ -99,8 +115,13 @@ struct Tail {
     private func source(_ contestant: FilterUnderTest, verp: Bool, messages: Int) -> Source {
         let fixed = world.sender(contestant)
         return Source(
-            port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
-            sender: { verp ? "bounce+\($0)-\(UInt32.random(in: 0 ... .max))-of-the-list-of-customers@app.example" : fixed },
+            port: world.port(contestant), sessions: sessions, messages: messages,
+            recipients: [world.recipient(contestant)],
+            sender: {
+                verp
+                    ? "bounce+\($0)-\(UInt32.random(in: 0 ... .max))-of-the-list-of-customers@app.example"
+                    : fixed
+            },
             message: world.message(contestant))
     }
 }

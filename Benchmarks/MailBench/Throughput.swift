@@ -8,7 +8,8 @@ import PostfixHarness
 struct Run {
     /// Messages that Postfix accepted per second of wall time.
     let rate: Double
-    /// Seconds of processor time a message: of the filter, and of everything (filter, Postfix, source and sink).
+    /// Seconds of processor time a message: of the filter, and of everything (filter,
+    /// Postfix, source and sink).
     let filter: Double
     let all: Double
 }
@@ -46,58 +47,75 @@ struct Throughput {
     let sessions: Int
 
     /// Runs the filters in turn, `rounds` times.
-    func run(_ contestants: [FilterUnderTest], senders: EnvelopeSenders) throws -> [FilterUnderTest: [Run]] {
+    func run(
+        _ contestants: [FilterUnderTest], senders: EnvelopeSenders
+    ) throws -> [FilterUnderTest: [Run]] {
         var runs: [FilterUnderTest: [Run]] = [:]
         // One small round before, which does not count: processes start, caches fill.
-        for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), senders: senders) }
+        for contestant in contestants {
+            _ = try run(contestant, messages: min(messages, 100), senders: senders)
+        }
         for round in 0..<rounds {
             // In alternating order, so that no filter always follows the same one.
             for contestant in round % 2 == 0 ? contestants : contestants.reversed() {
-                runs[contestant, default: []].append(try run(contestant, messages: messages, senders: senders))
+                runs[contestant, default: []].append(
+                    try run(contestant, messages: messages, senders: senders))
             }
         }
         return runs
     }
 
-    private func run(_ contestant: FilterUnderTest, messages: Int, senders: EnvelopeSenders) throws -> Run {
+    private func run(
+        _ contestant: FilterUnderTest, messages: Int, senders: EnvelopeSenders
+    ) throws -> Run {
         let filters = try world.processes(contestant).map(\.identifier)
         let before = (
-            filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(),
+            filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(),
+            wall: Clock.wall(),
             own: Clock.process(getpid())
         )
         let sender = senders.sender("\(contestant == .reply ? "home" : "app").example")
         if let sender {
             try Source(
-                port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
+                port: world.port(contestant), sessions: sessions, messages: messages,
+                recipients: [world.recipient(contestant)],
                 sender: sender, message: world.message(contestant)
             ).run()
         } else {
             let file = world.fixture.folder + "/message-\(contestant.rawValue)"
             if !FileManager.default.fileExists(atPath: file) {
-                try Data(world.message(contestant).filter { $0 != 0x0D }).write(to: URL(fileURLWithPath: file))
+                try Data(world.message(contestant).filter { $0 != 0x0D }).write(
+                    to: URL(fileURLWithPath: file))
             }
             let result = try ManagedProcess(
                 "/usr/sbin/smtp-source",
                 [
-                    "-s", "\(sessions)", "-m", "\(messages)", "-M", "mail.app.example", "-f", world.sender(contestant), "-t",
+                    "-s", "\(sessions)", "-m", "\(messages)", "-M", "mail.app.example", "-f",
+                    world.sender(contestant), "-t",
                     world.recipient(contestant), "-F", file, "127.0.0.1:\(world.port(contestant))",
                 ])
             let status = try result.waitForExit(seconds: 3600)
             guard status == 0 else {
-                throw BenchFailure("smtp-source: \(result.output.suffix(2000))\n\(world.fixture.postfix.logTail)")
+                throw BenchFailure(
+                    "smtp-source: \(result.output.suffix(2000))\n\(world.fixture.postfix.logTail)")
             }
         }
         let wall = Clock.wall() - before.wall
         try world.waitUntilDelivered()
         let filter = filters.map(Clock.process).reduce(0, +) - before.filter
         // Our own source is part of everything. Our reading of logs is too small to separate.
-        let all = Clock.descendants() - before.all + (sender == nil ? 0 : Clock.process(getpid()) - before.own)
-        return Run(rate: Double(messages) / wall, filter: filter / Double(messages), all: all / Double(messages))
+        let all =
+            Clock.descendants() - before.all
+            + (sender == nil ? 0 : Clock.process(getpid()) - before.own)
+        return Run(
+            rate: Double(messages) / wall, filter: filter / Double(messages),
+            all: all / Double(messages))
     }
 
     /// Adds a filter's results, with its ratio to another: the median of the ratios of adjacent
     /// rounds.
-    static func add(_ runs: [FilterUnderTest: [Run]], suffix: String, to report: inout BenchReport) {
+    static func add(_ runs: [FilterUnderTest: [Run]], suffix: String, to report: inout BenchReport)
+    {
         for contestant in FilterUnderTest.allCases {
             guard let own = runs[contestant] else { continue }
             let name = contestant.rawValue + suffix
@@ -111,10 +129,13 @@ struct Throughput {
                     against: ratio(\.rate) == nil ? nil : "noop\(suffix).rate"))
             report.add(
                 BenchResult(
-                    "\(name).cpu.all", own.map(\.all).median * 1000, "ms/message", ratio: ratio { 1 / $0.all },
+                    "\(name).cpu.all", own.map(\.all).median * 1000, "ms/message",
+                    ratio: ratio { 1 / $0.all },
                     against: ratio(\.all) == nil ? nil : "noop\(suffix).cpu.all (inverse)"))
             if contestant != .bare {
-                report.add(BenchResult("\(name).cpu.filter", own.map(\.filter).median * 1000, "ms/message"))
+                report.add(
+                    BenchResult("\(name).cpu.filter", own.map(\.filter).median * 1000, "ms/message")
+                )
             }
         }
     }

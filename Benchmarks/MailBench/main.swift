@@ -12,7 +12,8 @@ extension FilterUnderTest: ExpressibleByArgument {}
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "MailBench",
-        abstract: "Measure mail through Postfix and Postern beside other filters: rates, processor time by stage, memory.",
+        abstract:
+            "Measure mail through Postfix and Postern beside other filters: rates, processor time by stage, memory.",
         discussion: "With --soak or --hours nothing else is measured.")
 
     /// The parts that --skip leaves out.
@@ -21,7 +22,8 @@ struct Options: ParsableCommand {
         case fanOut = "fan-out"
     }
 
-    @Option(help: "Filters that are measured, divided by commas; all without it.") var only: CommaSeparated<FilterUnderTest>?
+    @Option(help: "Filters that are measured, divided by commas; all without it.") var only:
+        CommaSeparated<FilterUnderTest>?
     @Option(help: "Parts to leave out, divided by commas.") var skip: CommaSeparated<Part> = []
     @Option(help: "Messages of a round.") var messages = 1000
     @Option(help: "Rounds for rates and fan-out.") var rounds = 5
@@ -31,26 +33,42 @@ struct Options: ParsableCommand {
     @Option(help: "For the tail: messages of each kind.") var tailMessages = 4000
     @Option(help: "For the tail: engine of the store.") var engine = Engine.sqlite
     @Option(help: "For the tail: accounts of others in the store.") var accounts = 0
-    @Option(help: "For memory: sessions whose messages end at the same moment, one number after the other, divided by commas.")
+    @Option(
+        help:
+            "For memory: sessions whose messages end at the same moment, one number after the other, divided by commas."
+    )
     var memorySessions: CommaSeparated<Int> = [50, 200, 500]
     @Option(help: "For memory: octets of a message.") var memorySize = 1_000_000
     @Option(help: "For memory: octets that Postern may take for replies (limits.reply_memory).")
     var replyMemory = 256_000_000
-    @Option(help: ArgumentHelp("Measure memory over so many messages, and nothing else.", valueName: "messages")) var soak: Int?
-    @Option(help: ArgumentHelp("Run two hosts on one PostgreSQL for so many hours, and nothing else.", valueName: "hours"))
+    @Option(
+        help: ArgumentHelp(
+            "Measure memory over so many messages, and nothing else.", valueName: "messages"))
+    var soak: Int?
+    @Option(
+        help: ArgumentHelp(
+            "Run two hosts on one PostgreSQL for so many hours, and nothing else.",
+            valueName: "hours"))
     var hours: Double?
     @Option(help: "With --hours: messages a second.") var mail = 20
     @Option(help: "With --hours: decisions a second.") var decisions = 100
-    @Option(help: ArgumentHelp("With --hours: seconds of a round.", valueName: "seconds")) var round = 60
-    @Option(help: ArgumentHelp("With --hours: where a plot is written, as SVG.", valueName: "file")) var plot: String?
-    @Option(help: ArgumentHelp("With --hours: where the figures of all rounds are written, as JSON.", valueName: "file"))
+    @Option(help: ArgumentHelp("With --hours: seconds of a round.", valueName: "seconds"))
+    var round = 60
+    @Option(help: ArgumentHelp("With --hours: where a plot is written, as SVG.", valueName: "file"))
+    var plot: String?
+    @Option(
+        help: ArgumentHelp(
+            "With --hours: where the figures of all rounds are written, as JSON.", valueName: "file"
+        ))
     var samples: String?
     @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive([
-            "messages": messages, "rounds": rounds, "sessions": sessions, "size": size, "stage-messages": stageMessages,
-            "tail-messages": tailMessages, "memory-sessions": memorySessions.values.min() ?? 0, "memory-size": memorySize,
+            "messages": messages, "rounds": rounds, "sessions": sessions, "size": size,
+            "stage-messages": stageMessages,
+            "tail-messages": tailMessages, "memory-sessions": memorySessions.values.min() ?? 0,
+            "memory-size": memorySize,
             "mail": mail, "decisions": decisions, "round": round,
         ])
     }
@@ -66,7 +84,9 @@ var report = BenchReport()
     fflush(nil)
     if let soak = options.soak { return try runSoak(soak) }
     if let hours = options.hours { return try runHours(hours) }
-    if ![Options.Part.rate, .verp, .known, .stages].allSatisfy(options.skip.values.contains) { try runMail() }
+    if ![Options.Part.rate, .verp, .known, .stages].allSatisfy(options.skip.values.contains) {
+        try runMail()
+    }
     if !options.skip.values.contains(.tail) { try runTail() }
     if !options.skip.values.contains(.memory) { try runMemory() }
     if !options.skip.values.contains(.fanOut) { try runFanOut() }
@@ -75,37 +95,49 @@ var report = BenchReport()
 @MainActor func runTail() throws {
     let (engine, accounts) = (options.engine, options.accounts)
     let tail = try Tail(
-        engine, messages: options.tailMessages, size: options.size, sessions: options.sessions, accounts: accounts)
+        engine, messages: options.tailMessages, size: options.size, sessions: options.sessions,
+        accounts: accounts)
     defer { tail.end() }
     var ofForward: Double?
     // A filter that does nothing, with as many messages a second as Postern: the share of Postfix,
     // and of the machine.
-    for (contestant, verp) in [(FilterUnderTest.forward, false), (.noop, false), (.forward, true), (.reply, false)] {
-        let figures = try tail.measure(contestant, verp: verp, most: contestant == .noop ? ofForward : nil)
+    for (contestant, verp) in [
+        (FilterUnderTest.forward, false), (.noop, false), (.forward, true), (.reply, false),
+    ] {
+        let figures = try tail.measure(
+            contestant, verp: verp, most: contestant == .noop ? ofForward : nil)
         if ofForward == nil { ofForward = figures.most }
-        let name = "tail.\(contestant.rawValue)\(verp ? ".verp" : "")" + (accounts > 0 ? ".\(engine.rawValue).\(accounts)" : "")
+        let name =
+            "tail.\(contestant.rawValue)\(verp ? ".verp" : "")"
+            + (accounts > 0 ? ".\(engine.rawValue).\(accounts)" : "")
         var mail = Latencies()
         for round in figures.mail { mail.add(round) }
         print(
-            String(format: "%@: at 70 %% of %.0f messages/s: ", name, figures.most) + mail.line + "; decisions beside: "
+            String(format: "%@: at 70 %% of %.0f messages/s: ", name, figures.most) + mail.line
+                + "; decisions beside: "
                 + figures.decisions.line)
         fflush(nil)
         report.add(name, mail)
         report.add("\(name).decisions", figures.decisions)
         guard contestant != .noop else { continue }
-        report.goal("\(name): p99 by p50", figures.mail.map { $0.percentile(99) / $0.percentile(50) }, 5, atMost: true)
+        report.goal(
+            "\(name): p99 by p50", figures.mail.map { $0.percentile(99) / $0.percentile(50) }, 5,
+            atMost: true)
     }
 }
 
 @MainActor func runFanOut() throws {
     let recipients = 100
-    let world = try MailFixture([.forward], size: options.size, sessions: options.sessions, fansOut: true)
+    let world = try MailFixture(
+        [.forward], size: options.size, sessions: options.sessions, fansOut: true)
     defer { world.stop() }
-    let (together, apart) = try FanOut.measure(world, recipients: recipients, rounds: options.rounds)
+    let (together, apart) = try FanOut.measure(
+        world, recipients: recipients, rounds: options.rounds)
     report.add(BenchResult("fan-out.apart.\(recipients)", apart, "s"))
     report.add(
         BenchResult(
-            "fan-out.together.\(recipients)", together, "s", ratio: together / apart, against: "fan-out.apart.\(recipients)"))
+            "fan-out.together.\(recipients)", together, "s", ratio: together / apart,
+            against: "fan-out.apart.\(recipients)"))
 }
 
 @MainActor func runMail() throws {
@@ -113,31 +145,42 @@ var report = BenchReport()
     defer { world.stop() }
     for contestant in contestants { print("  \(contestant.rawValue): \(contestant.explanation)") }
     let throughput = Throughput(
-        world: world, messages: options.messages, rounds: options.rounds, sessions: options.sessions)
+        world: world, messages: options.messages, rounds: options.rounds, sessions: options.sessions
+    )
     print(
         "\(options.rounds) rounds of \(options.messages) messages of \(world.teamMessage.count) octets over "
             + "\(options.sessions) sessions\n")
     let raw = try Stages.rsa()
     for senders in EnvelopeSenders.allCases where !options.skip.values.contains(senders.part) {
         let runs = try throughput.run(
-            senders == .one ? contestants : contestants.filter { [.noop, .fixed, .forward].contains($0) }, senders: senders)
+            senders == .one
+                ? contestants : contestants.filter { [.noop, .fixed, .forward].contains($0) },
+            senders: senders)
         let (suffix, kind) = (senders.suffix, senders.rawValue)
         Throughput.add(runs, suffix: suffix, to: &report)
         @MainActor func goal(_ other: FilterUnderTest, _ bound: Double) {
             guard let ratios = Throughput.ratios(runs, .forward, other) else { return }
-            report.goal("\(kind): rate of forwarding by that of \(other.rawValue)", ratios.rate, bound, atMost: false)
+            report.goal(
+                "\(kind): rate of forwarding by that of \(other.rawValue)", ratios.rate, bound,
+                atMost: false)
             print(String(format: "      by processor time of everything: %.3g", ratios.cpu.median))
         }
         goal(.fixed, 0.85)
         goal(.noop, 0.55)
         goal(.opendkim, 2)
         if let own = runs[.forward], let idle = runs[.noop] {
-            let beyond = (own.map(\.filter).median - idle.map(\.filter).median - raw.sign - raw.verify) * 1000
+            let beyond =
+                (own.map(\.filter).median - idle.map(\.filter).median - raw.sign - raw.verify)
+                * 1000
             report.add(BenchResult("forward\(suffix).cpu.beyond", beyond, "ms/message"))
-            report.goal("\(kind): ms of Postern's processor time a message beyond no-op and RSA", beyond, 0.6, atMost: true)
+            report.goal(
+                "\(kind): ms of Postern's processor time a message beyond no-op and RSA", beyond,
+                0.6, atMost: true)
         }
     }
-    if !options.skip.values.contains(.stages) { try Stages.measure(world, messages: options.stageMessages, into: &report) }
+    if !options.skip.values.contains(.stages) {
+        try Stages.measure(world, messages: options.stageMessages, into: &report)
+    }
 }
 
 /// MiB that forwarding may use: the 64 MB of the requirement.
@@ -166,13 +209,17 @@ let forwardingLimit = 64.0
             report.add(BenchResult(name + ".threads", Double(memory.threads), "threads"))
             switch contestant {
             case .forward where count == 200:
-                report.goal("MiB with 200 sessions of 1 MB forwarding", memory.peak, forwardingLimit, atMost: true)
+                report.goal(
+                    "MiB with 200 sessions of 1 MB forwarding", memory.peak, forwardingLimit,
+                    atMost: true)
             case .reply:
                 report.add(BenchResult(name + ".deferred", Double(memory.deferred), "messages"))
                 // Both rounds together. Each message that did not fit still has a connection.
                 report.goal(
-                    "MiB beyond those of the idle process with \(count) sessions of 1 MB replying", memory.peak - (idle ?? 0),
-                    Double(replyMemory) / 1_048_576 + 0.2 * Double(memory.deferred) / 2, atMost: true)
+                    "MiB beyond those of the idle process with \(count) sessions of 1 MB replying",
+                    memory.peak - (idle ?? 0),
+                    Double(replyMemory) / 1_048_576 + 0.2 * Double(memory.deferred) / 2,
+                    atMost: true)
             default: break
             }
         }
@@ -183,12 +230,19 @@ let forwardingLimit = 64.0
     let world = try MailFixture([.forward, .reply], size: options.size, sessions: options.sessions)
     defer { world.stop() }
     let samples = try Memory.soak(world, messages: messages, sessions: options.sessions)
-    for (suffix, values) in [("", samples.map(\.resident)), (".anonymous", samples.map(\.anonymous))] {
+    for (suffix, values) in [
+        ("", samples.map(\.resident)), (".anonymous", samples.map(\.anonymous)),
+    ] {
         let (first, last) = (values[1], values[19])
         report.add(BenchResult("memory.soak.first\(suffix)", first, "MiB"))
         report.add(
-            BenchResult("memory.soak.last\(suffix)", last, "MiB", ratio: last / first, against: "memory.soak.first\(suffix)"))
-        if suffix.isEmpty { report.goal("memory after all messages by that after a tenth", last / first, 1.1, atMost: true) }
+            BenchResult(
+                "memory.soak.last\(suffix)", last, "MiB", ratio: last / first,
+                against: "memory.soak.first\(suffix)"))
+        if suffix.isEmpty {
+            report.goal(
+                "memory after all messages by that after a tenth", last / first, 1.1, atMost: true)
+        }
     }
 }
 
@@ -196,7 +250,8 @@ let forwardingLimit = 64.0
     let hosts = try SoakHosts()
     defer { hosts.stop() }
     let soak = Soak(
-        hosts: hosts, mail: Double(options.mail), decisions: Double(options.decisions), roundSeconds: options.round)
+        hosts: hosts, mail: Double(options.mail), decisions: Double(options.decisions),
+        roundSeconds: options.round)
     var samples: [SoakSample] = []
     try soak.run(hours: hours) { sample in
         samples.append(sample)
@@ -204,17 +259,29 @@ let forwardingLimit = 64.0
             String(
                 format:
                     "%6.1f min: %@ MiB, %@ files, mail %.1f and %.1f ms, decisions %.2f and %.1f ms, %.0f MB, %d events wait, %d deferred",
-                sample.minute, sample.resident.map { String(format: "%.1f", $0) }.joined(separator: " and "),
-                sample.files.map { "\(Int($0))" }.joined(separator: " and "), sample.mailMedian, sample.mailTail,
-                sample.decisionMedian, sample.decisionTail, sample.databaseMegabytes, sample.waitingEvents, sample.deferred))
+                sample.minute,
+                sample.resident.map { String(format: "%.1f", $0) }.joined(separator: " and "),
+                sample.files.map { "\(Int($0))" }.joined(separator: " and "), sample.mailMedian,
+                sample.mailTail,
+                sample.decisionMedian, sample.decisionTail, sample.databaseMegabytes,
+                sample.waitingEvents, sample.deferred))
         fflush(nil)
-        if let file = options.samples { try JSONEncoder().encode(samples).write(to: URL(fileURLWithPath: file)) }
-        if let file = options.plot { try plot(samples).write(toFile: file, atomically: true, encoding: .utf8) }
+        if let file = options.samples {
+            try JSONEncoder().encode(samples).write(to: URL(fileURLWithPath: file))
+        }
+        if let file = options.plot {
+            try plot(samples).write(toFile: file, atomically: true, encoding: .utf8)
+        }
     }
-    let (messages, deferred) = (samples.map(\.messages).reduce(0, +), samples.map(\.deferred).reduce(0, +))
-    print("\(messages) messages, \(deferred) of them deferred, \(samples.map(\.decisions).reduce(0, +)) decisions")
+    let (messages, deferred) = (
+        samples.map(\.messages).reduce(0, +), samples.map(\.deferred).reduce(0, +)
+    )
+    print(
+        "\(messages) messages, \(deferred) of them deferred, \(samples.map(\.decisions).reduce(0, +)) decisions"
+    )
     report.goal(
-        "soak, messages of a thousand that are deferred", 1000 * Double(deferred) / Double(max(1, messages)), 1, atMost: true)
+        "soak, messages of a thousand that are deferred",
+        1000 * Double(deferred) / Double(max(1, messages)), 1, atMost: true)
     func goal(_ text: String, _ bound: Double, _ value: (SoakSample) -> Double) {
         let (first, last) = samples.drift(value)
         report.goal("\(text): last tenth by second", last / max(first, 1e-9), bound, atMost: true)
@@ -238,9 +305,13 @@ func plot(_ samples: [SoakSample]) -> String {
     return TimePlot.svg(
         "Two hosts on one PostgreSQL",
         [
-            TimePlot.Panel("resident memory, MiB", hosts(\.resident)), TimePlot.Panel("open files", hosts(\.files)),
-            TimePlot.Panel("mail, from end of data to answer, ms", [line("median", \.mailMedian), line("p99", \.mailTail)]),
-            TimePlot.Panel("decisions, ms", [line("median", \.decisionMedian), line("p99", \.decisionTail)]),
+            TimePlot.Panel("resident memory, MiB", hosts(\.resident)),
+            TimePlot.Panel("open files", hosts(\.files)),
+            TimePlot.Panel(
+                "mail, from end of data to answer, ms",
+                [line("median", \.mailMedian), line("p99", \.mailTail)]),
+            TimePlot.Panel(
+                "decisions, ms", [line("median", \.decisionMedian), line("p99", \.decisionTail)]),
             TimePlot.Panel("database, MB", [line("size", \.databaseMegabytes)]),
         ])
 }

@@ -36,9 +36,15 @@ struct HandWrittenSignals {
     var networkSignUps: Int64?
 
     init(_ policy: Policy, _ input: PolicyInput) {
-        func value(_ name: String) -> CELValue { policy.slot(named: name).map { policy.value(slot: $0, of: input) } ?? .missing }
-        func int(_ name: String) -> Int64? { if case .int(let int) = value(name) { int } else { nil } }
-        func bool(_ name: String) -> Bool? { if case .bool(let bool) = value(name) { bool } else { nil } }
+        func value(_ name: String) -> CELValue {
+            policy.slot(named: name).map { policy.value(slot: $0, of: input) } ?? .missing
+        }
+        func int(_ name: String) -> Int64? {
+            if case .int(let int) = value(name) { int } else { nil }
+        }
+        func bool(_ name: String) -> Bool? {
+            if case .bool(let bool) = value(name) { bool } else { nil }
+        }
         event = input.event
         tokenAge = int("token.age_s")
         if case .list(let list) = value("session.amr") {
@@ -48,7 +54,9 @@ struct HandWrittenSignals {
         realUserStatus = int("account.real_user_status")
         rejoins = int("account.rejoins_30d")
         ageHours = int("account.age_hours")
-        if case .string(let text) = value("account.state") { state = HandWrittenState(rawValue: text) ?? .other }
+        if case .string(let text) = value("account.state") {
+            state = HandWrittenState(rawValue: text) ?? .other
+        }
         hasEmail = bool("account.has_email")
         forwardingOn = bool("account.forwarding_on")
         hoursSinceSeen = int("account.hours_since_seen")
@@ -84,9 +92,12 @@ struct HandWrittenVerdict {
     }
     /// In the order of the policy's codes.
     static let codes = [
-        "CONSENT_REVOKED", "SIGNUP_UNVERIFIED", "REPEATED_FAILED_CHECKS", "RECENT_TRANSFER", "INBOX_SIGNUP_BURST", "LIKELY_REAL",
-        "RECENTLY_VERIFIED", "ESTABLISHED_ACCOUNT", "ENGAGED_INBOX", "REAL_USER_UNKNOWN", "INBOX_SIGNUP_VELOCITY",
-        "INBOX_RECYCLED", "APP_SIGNUP_SPIKE", "DORMANT_ACCOUNT", "YOUNG_UNPROVEN_ACCOUNT", "INBOX_UNRELIABLE", "STALE_TOKEN",
+        "CONSENT_REVOKED", "SIGNUP_UNVERIFIED", "REPEATED_FAILED_CHECKS", "RECENT_TRANSFER",
+        "INBOX_SIGNUP_BURST", "LIKELY_REAL",
+        "RECENTLY_VERIFIED", "ESTABLISHED_ACCOUNT", "ENGAGED_INBOX", "REAL_USER_UNKNOWN",
+        "INBOX_SIGNUP_VELOCITY",
+        "INBOX_RECYCLED", "APP_SIGNUP_SPIKE", "DORMANT_ACCOUNT", "YOUNG_UNPROVEN_ACCOUNT",
+        "INBOX_UNRELIABLE", "STALE_TOKEN",
         "INBOX_DISPOSABLE", "INBOX_DOMAIN_VELOCITY", "NETWORK_VELOCITY",
     ]
     var isAsked = false
@@ -101,11 +112,18 @@ struct HandWrittenVerdict {
 extension HandWrittenVerdict {
     /// The difference from the policy's own verdict; nil if there is none.
     func difference(from verdict: PolicyVerdict, of policy: Policy) -> String? {
-        let codes = Self.codes.indices.filter { reasons.rawValue >> UInt32($0) & 1 == 1 }.map { Self.codes[$0] }
-        let kinds = policy.challenges.indices.filter { challenges >> UInt8($0) & 1 == 1 }.map { policy.challenges[$0].kind }
-        let without = policy.rules.indices.filter { missing >> UInt32($0) & 1 == 1 }.map { policy.rules[$0].id }
+        let codes = Self.codes.indices.filter { reasons.rawValue >> UInt32($0) & 1 == 1 }.map {
+            Self.codes[$0]
+        }
+        let kinds = policy.challenges.indices.filter { challenges >> UInt8($0) & 1 == 1 }.map {
+            policy.challenges[$0].kind
+        }
+        let without = policy.rules.indices.filter { missing >> UInt32($0) & 1 == 1 }.map {
+            policy.rules[$0].id
+        }
         let isSame =
-            Set(verdict.reasons) == Set(codes) && verdict.challenges == kinds && verdict.missing == without
+            Set(verdict.reasons) == Set(codes) && verdict.challenges == kinds
+            && verdict.missing == without
             && (verdict.decision == .requireVerification) == isAsked
         return isSame ? nil : "\(verdict); by hand: \(isAsked) \(codes) \(kinds) \(without)"
     }
@@ -143,12 +161,17 @@ private struct Collector {
         }
     }
 
-    mutating func require(_ truth: Bool?, _ rule: UInt32, _ challenge: Int, _ code: UInt32, whenMissing: Bool = false) {
+    mutating func require(
+        _ truth: Bool?, _ rule: UInt32, _ challenge: Int, _ code: UInt32, whenMissing: Bool = false
+    ) {
         guard note(truth, rule) || (whenMissing && truth == nil) else { return }
         switch challenge {
-        case 0: (required.0, requiredRules.0) = (required.0 | 1 << code, requiredRules.0 | 1 << rule)
-        case 1: (required.1, requiredRules.1) = (required.1 | 1 << code, requiredRules.1 | 1 << rule)
-        default: (required.2, requiredRules.2) = (required.2 | 1 << code, requiredRules.2 | 1 << rule)
+        case 0:
+            (required.0, requiredRules.0) = (required.0 | 1 << code, requiredRules.0 | 1 << rule)
+        case 1:
+            (required.1, requiredRules.1) = (required.1 | 1 << code, requiredRules.1 | 1 << rule)
+        default:
+            (required.2, requiredRules.2) = (required.2 | 1 << code, requiredRules.2 | 1 << rule)
         }
     }
 }
@@ -177,10 +200,14 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
         rules.require(signals.domainSignUps.map { $0 >= 8 }, 14, 1, 18)
         rules.require(signals.networkSignUps.map { $0 >= 5 }, 15, 0, 19)
         rules.require(
-            both(signals.networkSignUps.map { $0 >= 3 }, signals.domainClass.map { $0 == "relay" }), 16, 0, 19)
-        rules.require(either(signals.deletions.map { $0 >= 3 }, signals.rejoins.map { $0 >= 3 }), 17, 1, 11)
+            both(signals.networkSignUps.map { $0 >= 3 }, signals.domainClass.map { $0 == "relay" }),
+            16, 0, 19)
+        rules.require(
+            either(signals.deletions.map { $0 >= 3 }, signals.rejoins.map { $0 >= 3 }), 17, 1, 11)
         var isSpike: Bool?
-        if let signups = signals.appSignups, let baseline = signals.baseline { isSpike = Double(signups) > 5 * baseline }
+        if let signups = signals.appSignups, let baseline = signals.baseline {
+            isSpike = Double(signups) > 5 * baseline
+        }
         rules.require(both(signals.appSignups.map { $0 >= 20 }, isSpike), 18, 0, 12)
     } else {
         rules.always(signals.state.map { $0 == .consentRevoked }, 0, 2, 0)
@@ -202,23 +229,30 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
                     both(signals.ageHours.map { $0 >= 720 }, signals.passed.map { $0 >= 1 }),
                     signals.accountBounces.map { $0 == 0 }),
                 8, 1, 7)
-            rules.skip(both(signals.userReplies.map { $0 >= 2 }, signals.toggles.map { $0 <= 2 }), 9, 1, 8)
+            rules.skip(
+                both(signals.userReplies.map { $0 >= 2 }, signals.toggles.map { $0 <= 2 }), 9, 1, 8)
         }
         if event == .signIn {
             rules.skip(
                 both(
                     signals.sessionAge.map { $0 < 900 },
-                    either(signals.amr.map { $0.contains("otp") }, signals.amr.map { $0.contains("mfa") })),
+                    either(
+                        signals.amr.map { $0.contains("otp") },
+                        signals.amr.map { $0.contains("mfa") })),
                 10, 1, 6)
             rules.require(signals.hoursSinceSeen.map { $0 >= 4320 }, 19, 1, 13)
         } else {
             rules.require(signals.hoursSinceSeen.map { $0 >= 2160 }, 20, 2, 13)
-            rules.require(both(isLikelyReal.map { !$0 }, signals.ageHours.map { $0 < 72 }), 21, 1, 14, whenMissing: true)
             rules.require(
-                either(signals.inboxBounces.map { $0 >= 2 }, signals.toggles.map { $0 >= 5 }), 22, 2, 15)
+                both(isLikelyReal.map { !$0 }, signals.ageHours.map { $0 < 72 }), 21, 1, 14,
+                whenMissing: true)
+            rules.require(
+                either(signals.inboxBounces.map { $0 >= 2 }, signals.toggles.map { $0 >= 5 }), 22,
+                2, 15)
         }
         if event == .sensitiveAction {
-            rules.require(signals.tokenAge.map { $0 > 900 } ?? (signals.visitHours == nil), 23, 2, 16)
+            rules.require(
+                signals.tokenAge.map { $0 > 900 } ?? (signals.visitHours == nil), 23, 2, 16)
         }
     }
     var answer = HandWrittenVerdict()
@@ -245,7 +279,8 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
     answer.reasons = .init(rawValue: asking)
     var available: UInt8 = event == .signUp ? 0b011 : 0b111
     let isUnavailable = either(
-        either(signals.hasEmail.map { !$0 }, signals.forwardingOn.map { !$0 }), signals.accountBounces.map { $0 >= 2 })
+        either(signals.hasEmail.map { !$0 }, signals.forwardingOn.map { !$0 }),
+        signals.accountBounces.map { $0 >= 2 })
     if isUnavailable == true { available &= ~0b010 }
     let weaker: UInt8 = (1 << UInt8(strongest)) - 1
     if available & ~weaker != 0 {

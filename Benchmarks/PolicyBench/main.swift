@@ -19,9 +19,12 @@ enum Goal {
 
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "PolicyBench", abstract: "Measure decisions of a policy on one core, beside the default policy by hand.")
+        commandName: "PolicyBench",
+        abstract: "Measure decisions of a policy on one core, beside the default policy by hand.")
 
-    @Argument(help: ArgumentHelp("The policy; the default one without it.", valueName: "policy.yaml")) var policy: String?
+    @Argument(
+        help: ArgumentHelp("The policy; the default one without it.", valueName: "policy.yaml"))
+    var policy: String?
     @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 }
 
@@ -59,9 +62,13 @@ func rate(_ name: String, passes: Int, _ body: () -> Int) -> [Double] {
 
 let path =
     options.policy
-    ?? URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml").standardized
+    ?? URL(filePath: #filePath).deletingLastPathComponent().appending(
+        path: "../../policy/rules/default/policy.yaml"
+    ).standardized
     .path
-guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { fail("\(path): cannot be read") }
+guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+    fail("\(path): cannot be read")
+}
 let policy: Policy
 do {
     policy = try PolicyLoader.load(text, file: path)
@@ -71,7 +78,9 @@ do {
 guard let now = CELTimestamp(seconds: 1_790_000_000) else { fail("no time") }
 
 // A status policy decides for one event.
-let events = PolicyEvent.allCases.filter { event in policy.rules.contains { $0.events.contains(event) } }
+let events = PolicyEvent.allCases.filter { event in
+    policy.rules.contains { $0.events.contains(event) }
+}
 var generator = InputGenerator(policy: policy, seed: 42, now: now)
 let inputs = (0..<distinctInputs).map { number in
     var input = generator.next(event: events[number % events.count])
@@ -113,10 +122,13 @@ let full = rate("decide, every part of the answer", passes: 20) {
         let result = policy.decide(input)
         if result.decision == .allow { sum &+= 1 }
         for code in result.reasons { sum &+= policy.reasonCodes[code].utf8.count }
-        for position in 0..<policy.challenges.count where result.challenges >> UInt8(position) & 1 == 1 {
+        for position in 0..<policy.challenges.count
+        where result.challenges >> UInt8(position) & 1 == 1 {
             sum &+= policy.challenges[position].kind.utf8.count
         }
-        sum &+= result.waived.count &+ result.missing.count &+ result.errors.count &+ (result.isDegraded ? 1 : 0)
+        sum &+=
+            result.waived.count &+ result.missing.count &+ result.errors.count
+            &+ (result.isDegraded ? 1 : 0)
     }
     return sum
 }
@@ -139,14 +151,19 @@ if isDefault {
         for signals in signalsByHand {
             let answer = decideByHand(signals)
             sum &+=
-                Int(answer.challenges) &+ Int(answer.reasons.rawValue & 1) &+ answer.missing.nonzeroBitCount
+                Int(answer.challenges) &+ Int(answer.reasons.rawValue & 1)
+                &+ answer.missing.nonzeroBitCount
                 &+ answer.waived.nonzeroBitCount
         }
         return sum
     }
-    for (name, other) in [("decide", compact), ("with trace", traced), ("answer as arrays of strings", words)] {
+    for (name, other) in [
+        ("decide", compact), ("with trace", traced), ("answer as arrays of strings", words),
+    ] {
         let share = zip(other, hand).map { $0 / $1 }.median
-        print("\(name) / by hand".padding(toLength: 44, withPad: " ", startingAt: 0) + String(format: "%.3f", share))
+        print(
+            "\(name) / by hand".padding(toLength: 44, withPad: " ", startingAt: 0)
+                + String(format: "%.3f", share))
     }
 }
 
@@ -160,22 +177,34 @@ struct AddressGenerator {
     }
 
     mutating func next(_ number: Int) -> String {
-        guard number % 2 == 0 else { return "2001:\(part(65_536, 16)):\(part(65_536, 16)):\(part(65_536, 16))::" }
+        guard number % 2 == 0 else {
+            return "2001:\(part(65_536, 16)):\(part(65_536, 16)):\(part(65_536, 16))::"
+        }
         return "\(part(224, 10)).\(part(256, 10)).\(part(256, 10)).\(part(256, 10))"
     }
 }
 var networks = AddressGenerator()
-let texts = (0..<1_000_000).map { networks.next($0) + ($0 % 2 == 0 ? "/\(24 + $0 % 9)" : "/\(48 + $0 % 17)") }
+let texts = (0..<1_000_000).map {
+    networks.next($0) + ($0 % 2 == 0 ? "/\(24 + $0 % 9)" : "/\(48 + $0 % 17)")
+}
 let before = residentKiB()
 var ranges = LiveListEntries(.range)
 let making = ContinuousClock().measure { ranges = LiveListEntries(.range, texts) }
-let changing = ContinuousClock().measure { ranges.change(adding: ["192.0.2.0/24"], removing: [texts[0]]) }
-print("a live list of \(ranges.count) ranges: made in \(making), \((residentKiB() - before) / 1024) MiB; changed in \(changing)")
+let changing = ContinuousClock().measure {
+    ranges.change(adding: ["192.0.2.0/24"], removing: [texts[0]])
+}
+print(
+    "a live list of \(ranges.count) ranges: made in \(making), \((residentKiB() - before) / 1024) MiB; changed in \(changing)"
+)
 
 /// Memory of this process.
 func residentKiB() -> Int {
-    let lines = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8))?.split(separator: "\n") ?? []
-    return lines.first { $0.hasPrefix("VmRSS:") }.flatMap { Int($0.split(separator: " ").dropLast().last ?? "") } ?? 0
+    let lines =
+        (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8))?.split(separator: "\n")
+        ?? []
+    return lines.first { $0.hasPrefix("VmRSS:") }.flatMap {
+        Int($0.split(separator: " ").dropLast().last ?? "")
+    } ?? 0
 }
 let addresses = (0..<distinctInputs).map { networks.next($0) }
 let lookups = rate("look-up in a list of a million ranges", passes: 20) {
@@ -190,7 +219,9 @@ var overridden = 0
 for number in 0..<1_000_000 {
     let result = policy.decide(million.next(event: events[number % events.count]))
     if result.overridingGuarantee >= 0 { overridden += 1 }
-    if (result.decision == .allow) != (result.challenges == 0) { fail("a decision without its challenges") }
+    if (result.decision == .allow) != (result.challenges == 0) {
+        fail("a decision without its challenges")
+    }
 }
 print("\nguarantees: 1000000 inputs, \(overridden) broken\n")
 
@@ -202,7 +233,9 @@ for (name, rates) in [("answers", full), ("traces", traced), ("lookups", lookups
 }
 report.goal("policy: full answers a second on one core", full, Goal.decisions, atMost: false)
 report.goal("policy: traces a second on one core", traced, Goal.decisions, atMost: false)
-report.goal("policy: look-ups a second in a million ranges on one core", lookups, Goal.lookups, atMost: false)
+report.goal(
+    "policy: look-ups a second in a million ranges on one core", lookups, Goal.lookups,
+    atMost: false)
 // The goals are those of the default policy.
 if isDefault { try report.write() }
 exit(options.check && !report.missed.isEmpty ? 1 : 0)

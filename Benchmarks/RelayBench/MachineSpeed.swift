@@ -16,7 +16,9 @@ enum MachineSpeed {
 
     /// FNV-1a: one octet after another, so that a processor cannot do parts in parallel.
     @inline(never) private static func work() -> UInt64 {
-        octets.withUnsafeBufferPointer { $0.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 } }
+        octets.withUnsafeBufferPointer {
+            $0.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        }
     }
 
     /// The factor by which work takes longer here and now than on that machine.

@@ -15,18 +15,25 @@ func measureMemory(_ world: RelayBenchFixture, isWanted: (String) -> Bool) {
         var outcome = ""
         let peaks = sizes.map { size in
             let item = Hostile.all(size: size, reverse: world.reverse)[index]
-            let header = BenchCorpus.header(HeaderSection(item.header), author: RelayBenchFixture.inbox, recipient: world.reverse)
+            let header = BenchCorpus.header(
+                HeaderSection(item.header), author: RelayBenchFixture.inbox,
+                recipient: world.reverse)
             let body = item.body
             return (
                 octets: Double(body.count),
                 peak: Double(
-                    peak { outcome = world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body) })
+                    peak {
+                        outcome = world.play(
+                            from: RelayBenchFixture.inbox, to: world.reverse, header: header,
+                            body: body)
+                    })
             )
         }
         let slope = (peaks[1].peak - peaks[0].peak) / max(1, peaks[1].octets - peaks[0].octets)
         print(
             String(
-                format: "%6.2f octets for each, and %6.2f MB  %@ (%@)", slope, (peaks[0].peak - slope * peaks[0].octets) / 1e6,
+                format: "%6.2f octets for each, and %6.2f MB  %@ (%@)", slope,
+                (peaks[0].peak - slope * peaks[0].octets) / 1e6,
                 name, outcome))
     }
 }
@@ -35,7 +42,9 @@ func measureMemory(_ world: RelayBenchFixture, isWanted: (String) -> Bool) {
 private func peak(_ work: () -> Void) -> Int {
     func status(_ field: String) -> Int {
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-        return text.split(separator: "\n").first { $0.hasPrefix(field + ":") }.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+        return text.split(separator: "\n").first { $0.hasPrefix(field + ":") }.flatMap {
+            Int($0.filter(\.isNumber))
+        } ?? 0
     }
     work()
     let before = status("VmRSS")

@@ -9,11 +9,19 @@ import RelayCore
 struct BenchDirectory: RelayDirectory, ForgetfulRecords {
     let account: RelayAccount
 
-    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? { account }
+    func account(
+        relayAddress localPart: String, domain: String
+    ) throws(DirectoryFailure) -> RelayAccount? { account }
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] { account.sources }
-    func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool { false }
-    func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord { .notTheInbox }
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
+        account.sources
+    }
+    func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        false
+    }
+    func recordAnswer(
+        to token: AnswerToken, author: AddrSpec
+    ) throws(DirectoryFailure) -> AnswerRecord { .notTheInbox }
 }
 
 /// anna, with an inbox at a domain of her own and one at Gmail, which ignores dots and so is more
@@ -30,37 +38,53 @@ struct RelayBenchFixture: Sendable {
     init?(replyMemory: Int = 1 << 30) {
         guard let number = AccountNumber(1), let inbox = AddrSpec(envelope: Self.inbox),
             let second = AddrSpec(envelope: "annabergstroem81@gmail.com"),
-            let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))
+            let keys = TokenKeys(
+                keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a")
+            )
         else { return nil }
         let inboxes = [inbox, second].map { UserInbox(address: InboxAddress($0), isVerified: true) }
         let account = RelayAccount(
-            number: number, relayAddress: AddrSpec(localPart: "annarelay2", domain: "relay.example"), isForwardingOn: true,
+            number: number,
+            relayAddress: AddrSpec(localPart: "annarelay2", domain: "relay.example"),
+            isForwardingOn: true,
             hasLiveGrant: true,
-            inbox: inboxes[0], inboxes: inboxes, sharedName: nil, sources: [RegisteredSource(scope: .domain("app.example"))])
+            inbox: inboxes[0], inboxes: inboxes, sharedName: nil,
+            sources: [RegisteredSource(scope: .domain("app.example"))])
         guard
             let engine = RelayEngine(
-                settings: RelaySettings(relayDomains: ["relay.example"], authservID: "relay.example"), keys: keys,
-                directory: BenchDirectory(account: account),  // Every author is proved: what is measured comes behind the proof.
-                authenticator: TestAuthenticator(evidence: .signed("home.example", "gmail.com", "app.example")),
+                settings: RelaySettings(
+                    relayDomains: ["relay.example"], authservID: "relay.example"), keys: keys,
+                directory: BenchDirectory(account: account),
+                // Every author is proved: what is measured comes after the proof.
+                authenticator: TestAuthenticator(
+                    evidence: .signed("home.example", "gmail.com", "app.example")),
                 replyMemory: ReplyMemory(limit: replyMemory),
                 randomness: { Array(repeating: 5, count: $0) })
         else { return nil }
         self.engine = engine
         reverse =
-            engine.tokens.reverse(account: number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+            engine.tokens.reverse(
+                account: number,
+                correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+            ).localPart
             + "@relay.example"
         bounce =
             engine.tokens.forwardReturnPath(
-                account: number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 1,
+                account: number, sender: AddrSpec(localPart: "bounce", domain: "app.example"),
+                nonce: 1,
                 expiryDay: UInt64(Self.now / 86_400) + 1
             ).localPart + "@relay.example"
     }
 
     /// Plays a transaction as the milter does, with the body in chunks of 65,535 octets. Returns
     /// the outcome as one word.
-    func play(from sender: String, to recipient: String, header: HeaderSection, body: [UInt8]) -> String {
+    func play(
+        from sender: String, to recipient: String, header: HeaderSection, body: [UInt8]
+    ) -> String {
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: "192.0.2.9", helo: "annas-laptop.home.example", mailFrom: sender),
+            engine: engine,
+            client: SMTPClientIdentity(
+                address: "192.0.2.9", helo: "annas-laptop.home.example", mailFrom: sender),
             now: Self.now)
         do {
             try transaction.addRecipient("<\(recipient)>")

@@ -38,7 +38,9 @@ final class Receiver: Sendable {
         private let hears: (@Sendable ([UInt8]) -> Void)?
         private var body: [UInt8] = []
 
-        init(_ answered: Counter, _ hears: (@Sendable ([UInt8]) -> Void)?) { (self.answered, self.hears) = (answered, hears) }
+        init(_ answered: Counter, _ hears: (@Sendable ([UInt8]) -> Void)?) {
+            (self.answered, self.hears) = (answered, hears)
+        }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             switch unwrapInboundIn(data) {
@@ -51,7 +53,8 @@ final class Receiver: Sendable {
             hears?(body)
             body = []
             answered.count.add(1, ordering: .relaxed)
-            let head = HTTPResponseHead(version: .http1_1, status: .accepted, headers: ["Content-Length": "0"])
+            let head = HTTPResponseHead(
+                version: .http1_1, status: .accepted, headers: ["Content-Length": "0"])
             context.write(wrapOutboundOut(.head(head)), promise: nil)
             context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         }

@@ -1,7 +1,7 @@
 // A private PostgreSQL with one team and its users, filled with set-wise SQL.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 import MailCrypto
@@ -35,20 +35,28 @@ final class World: Sendable {
     let store: Store
     let users: Int
 
-    /// Users `b1`, `b2`… without an inbox, each with an account with team juice, a consent to com.juice and a relay address.
+    /// Users `b1`, `b2`… without an inbox, each with an account with team juice, a consent to
+    /// com.juice and a relay address.
     init(users: Int) throws {
-        guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
-        server = try PostgresServer(binaries: binaries, settings: ["shared_buffers=512MB", "max_wal_size=4GB"])
+        guard let binaries = PostgresServer.installed else {
+            throw BenchFailure(description: "PostgreSQL is not installed")
+        }
+        server = try PostgresServer(
+            binaries: binaries, settings: ["shared_buffers=512MB", "max_wal_size=4GB"])
         var settings = PostgresDatabase.Settings()
         settings.connections = 16
         database = try PostgresDatabase(url: server.url(schema: "bench"), settings: settings)
         _ = try Migrator().migrate(database, now: 1)
-        guard let keys = KeyRing(random: (0..<96).map { UInt8($0) }) else { throw BenchFailure(description: "no keys") }
+        guard let keys = KeyRing(random: (0..<96).map { UInt8($0) }) else {
+            throw BenchFailure(description: "no keys")
+        }
         store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         self.users = users
         let team = try store.teams.add(id: "juice", name: "Juice", Self.change).number
         _ = try store.teams.add(id: "milk", name: "Milk", Self.change)
-        let group = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, Self.change).group.number
+        let group = try store.apps.add(
+            team: "juice", clientID: "com.juice", group: nil, Self.change
+        ).group.number
         let numbers = "SELECT i FROM generate_series(1, \(users)) AS n (i)"
         for statement in [
             "INSERT INTO users (handle, created_at) SELECT 'b' || i, 1 FROM (\(numbers)) n",

@@ -1,12 +1,11 @@
 // Work at the same time on one PostgreSQL: deliveries and changes, a transfer of an app and
 // sign-ups, an import, a full server.
 
-import Database
 import Accounts
-import ArgumentParser
-import SignIn
 import Administration
+import ArgumentParser
 import BenchReport
+import Database
 import Events
 import Foundation
 import InternetMessage
@@ -15,16 +14,21 @@ import MailAuth
 import NIOPosix
 import PosternPostgres
 import PostgresHarness
+import SignIn
 import Support
 import Synchronization
 
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "SideBySideBench", abstract: "Measure tasks that run at the same time on one PostgreSQL.")
+        commandName: "SideBySideBench",
+        abstract: "Measure tasks that run at the same time on one PostgreSQL.")
 
-    enum Part: String, CaseIterable, ExpressibleByArgument { case `import`, deliver, tail, transfer, full }
+    enum Part: String, CaseIterable, ExpressibleByArgument {
+        case `import`, deliver, tail, transfer, full
+    }
 
-    @Option(help: "Parts to measure, divided by commas; without it, all.") var only: CommaSeparated<Part>?
+    @Option(help: "Parts to measure, divided by commas; without it, all.") var only:
+        CommaSeparated<Part>?
     @Option(help: "Events that are delivered, and users who have them.") var events = 20_000
     @Option(help: "Consents that are moved.") var consents = 200_000
     @Option(help: "Rows that are imported.") var rows = 20_000
@@ -32,7 +36,9 @@ struct Options: ParsableCommand {
     @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
-        try requirePositive(["events": events, "consents": consents, "rows": rows, "clients": clients])
+        try requirePositive([
+            "events": events, "consents": consents, "rows": rows, "clients": clients,
+        ])
     }
 }
 
@@ -59,13 +65,17 @@ struct Loopback: DNSResolver {
             ImportRow(
                 user: "u\(number)", name: "Name",
                 inbox: ImportRow.Inbox(
-                    address: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")), isVerified: true,
+                    address: InboxAddress(
+                        AddrSpec(localPart: "u\(number)", domain: "home.example")),
+                    isVerified: true,
                     isDefault: false,
                     isReplyOnly: false),
                 account: ImportRow.Account(team: "juice", app: "com.juice"))
         }
         for outcome in try world.store.imports.apply(rows, World.change) {
-            if case .refused(let refusal) = outcome { throw BenchFailure(description: "a row was refused: \(refusal)") }
+            if case .refused(let refusal) = outcome {
+                throw BenchFailure(description: "a row was refused: \(refusal)")
+            }
         }
     }
     let rate = Double(count) / seconds(ContinuousClock.now - start)
@@ -78,10 +88,14 @@ struct Loopback: DNSResolver {
 
 /// Switches forwarding of users in turn, from several threads, until the end; returns the changes a
 /// second.
-func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @Sendable () -> Bool) async throws -> Double {
+func changes(
+    _ world: World, users: Int, threads: Int, until isOver: @escaping @Sendable () -> Bool
+) async throws -> Double {
     let count = Mutex(0)
     let start = ContinuousClock.now
-    let addresses = try (0..<users).map { try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0].address }
+    let addresses = try (0..<users).map {
+        try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0].address
+    }
     try await together(
         (0..<threads).map { thread in
             {
@@ -90,7 +104,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                     // Each thread has its own users, as people change only their own settings.
                     let mine = stride(from: thread, to: users, by: threads).map { $0 }
                     for user in mine where !isOver() {
-                        try world.store.addresses.setForwarding(addresses[user], on: round % 2 == 1, World.change)
+                        try world.store.addresses.setForwarding(
+                            addresses[user], on: round % 2 == 1, World.change)
                         count.withLock { $0 += 1 }
                     }
                     round += 1
@@ -103,7 +118,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
 @MainActor func deliver(_ world: World, _ count: Int) async throws {
     let receiver = try await Receiver()
     let endpoint = try world.store.endpoints.set(
-        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"), allowsHTTP: true,
+        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"),
+        allowsHTTP: true,
         allowsPrivate: true,
         World.change)
     var logger = Logger(label: "bench")
@@ -112,9 +128,11 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let poster = try HTTPEventPoster()
     let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     let delivery = EventDelivery(
-        outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
+        outbox: world.store.outbox,
+        signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
         issuer: "https://relay.example",
-        poster: poster, resolver: Loopback(), threads: threads, allowsPrivateStreams: true, now: clock, logger: logger)
+        poster: poster, resolver: Loopback(), threads: threads, allowsPrivateStreams: true,
+        now: clock, logger: logger)
     // The delivery of another part may still have the lease.
     while delivery.lease == nil {
         await delivery.deliverDue()
@@ -125,7 +143,9 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let start = ContinuousClock.now
     await delivery.deliverDue()
     let rate = Double(count) / seconds(ContinuousClock.now - start)
-    guard try world.store.outbox.backlog().events == 0 else { throw BenchFailure(description: "not everything was delivered") }
+    guard try world.store.outbox.backlog().events == 0 else {
+        throw BenchFailure(description: "not everything was delivered")
+    }
     report.add(BenchResult("deliver", rate, "events/s"))
     report.goal("deliveries a second", rate, 2_000, atMost: false)
     // Changes alone; their events are delivered later.
@@ -148,12 +168,17 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let changed = try await beside
     await done.value
     let both = Double(arrivals) / took
-    report.add(BenchResult("deliver.beside", both, "events/s", ratio: both / rate, against: "deliver"))
+    report.add(
+        BenchResult("deliver.beside", both, "events/s", ratio: both / rate, against: "deliver"))
     report.add(BenchResult("changes", alone, "changes/s"))
-    report.add(BenchResult("changes.beside", changed, "changes/s", ratio: changed / alone, against: "changes"))
     report.add(
         BenchResult(
-            "changes.repeated", 1000 * Double(world.database.repetitions - before) / max(1, changed * took), "of 1,000 changes"))
+            "changes.beside", changed, "changes/s", ratio: changed / alone, against: "changes"))
+    report.add(
+        BenchResult(
+            "changes.repeated",
+            1000 * Double(world.database.repetitions - before) / max(1, changed * took),
+            "of 1,000 changes"))
     await receiver.stop()
     await poster.stop()
     await threads.stop()
@@ -169,25 +194,34 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         let parts = body.split(separator: UInt8(ascii: "."))
         guard parts.count == 3, let payload = Base64URL.decode(parts[1]) else { return }
         let text = String(decoding: payload, as: UTF8.self).replacingOccurrences(of: "\\", with: "")
-        guard let start = text.range(of: "\"sub\":\"")?.upperBound, let end = text[start...].firstIndex(of: "\"") else { return }
+        guard let start = text.range(of: "\"sub\":\"")?.upperBound,
+            let end = text[start...].firstIndex(of: "\"")
+        else { return }
         let began = changed.withLock { $0.removeValue(forKey: String(text[start..<end])) }
         if let began { latencies.withLock { $0.add(now - began) } }
     }
     _ = try world.store.endpoints.set(
-        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"), allowsHTTP: true,
+        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"),
+        allowsHTTP: true,
         allowsPrivate: true, World.change)
     var logger = Logger(label: "bench")
     logger.logLevel = .error
     let (threads, poster) = (DeliveryThreads(), try HTTPEventPoster())
     let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     let delivery = EventDelivery(
-        outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
-        issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads, allowsPrivateStreams: true,
+        outbox: world.store.outbox,
+        signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
+        issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads,
+        allowsPrivateStreams: true,
         now: clock, logger: logger)
     let service = Task.detached {
-        try await EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger).run()
+        try await EventDeliveryService(
+            delivery: delivery, poster: poster, threads: threads, logger: logger
+        ).run()
     }
-    let addresses = try (0..<count).map { try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0] }
+    let addresses = try (0..<count).map {
+        try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0]
+    }
     // Wait until the delivery has the lease.
     while delivery.lease == nil { try await Task.sleep(for: .milliseconds(50)) }
     let store = world.store
@@ -195,19 +229,27 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         {
             let begin = ContinuousClock.now
             for (number, address) in addresses.enumerated() {
-                Thread.sleep(forTimeInterval: max(0, seconds(begin + .seconds(Double(number) / Double(perSecond)) - .now)))
+                Thread.sleep(
+                    forTimeInterval: max(
+                        0, seconds(begin + .seconds(Double(number) / Double(perSecond)) - .now)))
                 changed.withLock { $0[address.account.sub] = .now }
                 try store.addresses.setForwarding(address.address, on: false, World.change)
             }
         }
     ])
     let deadline = ContinuousClock.now + .seconds(60)
-    while changed.withLock({ !$0.isEmpty }), .now < deadline { try await Task.sleep(for: .milliseconds(50)) }
+    while changed.withLock({ !$0.isEmpty }), .now < deadline {
+        try await Task.sleep(for: .milliseconds(50))
+    }
     let all = latencies.withLock { $0 }
-    guard all.count == count else { throw BenchFailure(description: "\(count - all.count) events did not arrive") }
+    guard all.count == count else {
+        throw BenchFailure(description: "\(count - all.count) events did not arrive")
+    }
     print("from a change to its event, \(perSecond) a second: \(all.line)")
     report.add("events", all)
-    report.goal("p99 from a change to the arrival of its event, ms", all.percentile(99), 1_000, atMost: true)
+    report.goal(
+        "p99 from a change to the arrival of its event, ms", all.percentile(99), 1_000, atMost: true
+    )
     service.cancel()
     _ = try? await service.value
     await receiver.stop()
@@ -233,11 +275,15 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                 let user = "n\(thread)-\(number)"
                 do {
                     _ = try store.users.add(
-                        id: user, name: nil, inbox: InboxAddress(AddrSpec(localPart: user, domain: "home.example")),
+                        id: user, name: nil,
+                        inbox: InboxAddress(AddrSpec(localPart: user, domain: "home.example")),
                         isVerified: true, World.change)
-                    _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), World.change)
+                    _ = try store.grants.authorize(
+                        AuthorizationRequest(clientID: "com.juice", userID: user), World.change)
                     signedUp.withLock { $0 += 1 }
-                } catch let failure as StoreFailure where failure.isTemporary { failed.withLock { $0 += 1 } }
+                } catch let failure as StoreFailure where failure.isTemporary {
+                    failed.withLock { $0 += 1 }
+                }
                 slowest.withLock { $0 = max($0, ContinuousClock.now - start) }
                 number += 1
             }
@@ -260,24 +306,31 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         ])
     let time = seconds(took.withLock { $0 })
     report.add(BenchResult("transfer.\(grants)", time, "s"))
-    report.add(BenchResult("transfer.signups", Double(signedUp.withLock { $0 }) / time, "sign-ups/s"))
+    report.add(
+        BenchResult("transfer.signups", Double(signedUp.withLock { $0 }) / time, "sign-ups/s"))
     report.add(BenchResult("transfer.signups.failed", Double(failed.withLock { $0 }), "sign-ups"))
     report.add(BenchResult("transfer.signups.slowest", seconds(slowest.withLock { $0 }), "s"))
-    report.goal("seconds for \(grants) consents beside \(perSecond) sign-ups a second", time, 60, atMost: true)
+    report.goal(
+        "seconds for \(grants) consents beside \(perSecond) sign-ups a second", time, 60,
+        atMost: true)
 }
 
 // MARK: A full server
 
 /// Clients of one process that has some of its connections and gets no more.
 @MainActor func full(_ clients: Int) async throws {
-    guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
+    guard let binaries = PostgresServer.installed else {
+        throw BenchFailure(description: "PostgreSQL is not installed")
+    }
     let server = try PostgresServer(binaries: binaries)
     try server.psql(
-        "CREATE USER relay CONNECTION LIMIT 4; CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT); GRANT ALL ON t TO relay")
+        "CREATE USER relay CONNECTION LIMIT 4; CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT); GRANT ALL ON t TO relay"
+    )
     try server.psql("INSERT INTO t SELECT i, 0 FROM generate_series(1, \(clients)) AS s (i)")
     var settings = PostgresDatabase.Settings()
     settings.connections = 10
-    let database = try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings)
+    let database = try PostgresDatabase(
+        url: "postgresql://relay@\(server.host)/postgres", settings: settings)
     let asked = Mutex(0)
     let failed = Mutex(0)
     let decided = Mutex(0)
@@ -292,12 +345,18 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                     let target: any Database = isDecision ? database.first : database
                     do {
                         try WriteQueue.$isOnSharedThread.withValue(!isDecision) {
-                            try target.write(.relaxed, timeout: isDecision ? .milliseconds(500) : nil) {
+                            try target.write(
+                                .relaxed, timeout: isDecision ? .milliseconds(500) : nil
+                            ) {
                                 connection throws(StoreFailure) in
-                                _ = try connection.run("UPDATE t SET n = n + 1 WHERE id = ?1", [.integer(Int64(client + 1))])
+                                _ = try connection.run(
+                                    "UPDATE t SET n = n + 1 WHERE id = ?1",
+                                    [.integer(Int64(client + 1))])
                             }
                         }
-                        if isDecision, .now - start > .milliseconds(500) { degraded.withLock { $0 += 1 } }
+                        if isDecision, .now - start > .milliseconds(500) {
+                            degraded.withLock { $0 += 1 }
+                        }
                     } catch let failure as StoreFailure where failure.isTemporary {
                         isDecision ? degraded.withLock { $0 += 1 } : failed.withLock { $0 += 1 }
                     }
@@ -323,7 +382,9 @@ do {
     if isWanted(.import) || isWanted(.deliver) || isWanted(.tail) {
         let world = try World(users: options.events)
         try importRows(world, options.rows)
-        if isWanted(.tail) { try await deliverTail(world, min(options.rows, 4_000), perSecond: 200) }
+        if isWanted(.tail) {
+            try await deliverTail(world, min(options.rows, 4_000), perSecond: 200)
+        }
         if isWanted(.deliver) { try await deliver(world, options.events) }
         world.end()
     }

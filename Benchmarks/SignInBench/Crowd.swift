@@ -18,7 +18,8 @@ struct Measured: Sendable {
     var failure: String?
 
     func line(_ asked: Int) -> String {
-        String(format: "%4d asked, %6.1f a second; whole: ", asked, rate) + wholes.line + "; a request: " + requests.line
+        String(format: "%4d asked, %6.1f a second; whole: ", asked, rate) + wholes.line
+            + "; a request: " + requests.line
     }
 }
 
@@ -41,7 +42,8 @@ final class Crowd: Sendable {
             var visit = Visit(place, client, next.add(1, ordering: .relaxed).oldValue)
             return try await visit.signIn()
         }
-        measured.rate = Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
+        measured.rate =
+            Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
         return measured
     }
 
@@ -58,21 +60,28 @@ final class Crowd: Sendable {
         } catch { measured.failure = "\(error)" }
         let (visits, start) = (signedIn, ContinuousClock.now)
         await at(rate, seconds, &measured) {
-            guard var visit = visits.randomElement() else { throw VisitError(description: "no one has signed in") }
+            guard var visit = visits.randomElement() else {
+                throw VisitError(description: "no one has signed in")
+            }
             return [try await visit.look()]
         }
-        measured.rate = Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
+        measured.rate =
+            Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
         return measured
     }
 
     private func at(
-        _ rate: Int, _ seconds: Int, _ measured: inout Measured, _ visit: @escaping @Sendable () async throws -> [Duration]
+        _ rate: Int, _ seconds: Int, _ measured: inout Measured,
+        _ visit: @escaping @Sendable () async throws -> [Duration]
     ) async {
         let start = ContinuousClock.now
         await withTaskGroup(of: Result<[Duration], any Error>.self) { tasks in
             for number in 0..<(rate * seconds) {
-                try? await Task.sleep(until: start + .seconds(1) * number / rate, clock: .continuous)
-                tasks.addTask { do { return .success(try await visit()) } catch { return .failure(error) } }
+                try? await Task.sleep(
+                    until: start + .seconds(1) * number / rate, clock: .continuous)
+                tasks.addTask {
+                    do { return .success(try await visit()) } catch { return .failure(error) }
+                }
             }
             for await result in tasks {
                 switch result {
@@ -108,21 +117,24 @@ struct Visit {
         times = []
         let user = number % place.authenticators.count
         let query = FormEncoding.encode([
-            ("client_id", SignInPlace.client), ("redirect_uri", SignInPlace.redirect), ("response_type", "code"),
+            ("client_id", SignInPlace.client), ("redirect_uri", SignInPlace.redirect),
+            ("response_type", "code"),
             ("scope", "openid email"), ("state", "s"), ("nonce", "n\(number)"),
         ])
         let sheet = try await location(ask(.GET, "/auth/authorize?\(query)"))
         let door = try await location(ask(.GET, sheet))
         let request = String(sheet.drop { $0 != "=" }.dropFirst())
         let page = try await ask(.GET, door).text
-        guard let challenge = page.between("data-challenge=\"", "\""), let csrf = page.between("name=\"csrf\" value=\"", "\"")
+        guard let challenge = page.between("data-challenge=\"", "\""),
+            let csrf = page.between("name=\"csrf\" value=\"", "\"")
         else {
             throw VisitError(description: "no challenge: \(page.prefix(300))")
         }
         var authenticator = place.authenticators[user]
         // Later than the sign-in before.
         authenticator.signCount = UInt32(number + 1)
-        authenticator.clientData = TestAuthenticator.clientData(.get, challenge: Base64URL.decode(challenge.utf8) ?? [])
+        authenticator.clientData = TestAuthenticator.clientData(
+            .get, challenge: Base64URL.decode(challenge.utf8) ?? [])
         let signedIn = try await location(
             ask(
                 .POST, "/me/passkey",
@@ -130,24 +142,38 @@ struct Visit {
                     ("csrf", csrf), ("request", request), ("challenge", challenge),
                     ("credential", Base64URL.encode(authenticator.credentialID)),
                     ("client_data", Base64URL.encode(Array(authenticator.clientData.utf8))),
-                    ("authenticator_data", Base64URL.encode(authenticator.authenticatorData(withCredential: false))),
+                    (
+                        "authenticator_data",
+                        Base64URL.encode(authenticator.authenticatorData(withCredential: false))
+                    ),
                     ("signature", Base64URL.encode(try authenticator.signature())),
                     ("user_handle", Base64URL.encode(place.handles[user])),
                 ]))
-        guard let token = try await ask(.GET, signedIn).text.between("name=\"csrf\" value=\"", "\"") else {
+        guard let token = try await ask(.GET, signedIn).text.between("name=\"csrf\" value=\"", "\"")
+        else {
             throw VisitError(description: "no sheet")
         }
         let away = try await location(
-            ask(.POST, "/sign-in", [("csrf", token), ("request", request), ("decision", "continue"), ("email", "hide")]))
+            ask(
+                .POST, "/sign-in",
+                [
+                    ("csrf", token), ("request", request), ("decision", "continue"),
+                    ("email", "hide"),
+                ]))
         let back = try await location(ask(.GET, away))
-        guard let code = back.between("code=", "&") else { throw VisitError(description: "no code: \(back)") }
+        guard let code = back.between("code=", "&") else {
+            throw VisitError(description: "no code: \(back)")
+        }
         let tokens = try await ask(
             .POST, "/auth/token",
             [
-                ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", SignInPlace.redirect),
+                ("grant_type", "authorization_code"), ("code", code),
+                ("redirect_uri", SignInPlace.redirect),
                 ("client_id", SignInPlace.client), ("client_secret", place.secret),
             ])
-        guard tokens.status == 200, tokens.text.contains("\"id_token\"") else { throw VisitError(description: tokens.text) }
+        guard tokens.status == 200, tokens.text.contains("\"id_token\"") else {
+            throw VisitError(description: tokens.text)
+        }
         return times
     }
 
@@ -163,7 +189,8 @@ struct Visit {
         guard answer.status == 303, let location = answer.location else {
             throw VisitError(description: "\(answer.status): \(answer.text.prefix(2_000))")
         }
-        return location.hasPrefix(SignInPlace.issuer) ? String(location.dropFirst(SignInPlace.issuer.count)) : location
+        return location.hasPrefix(SignInPlace.issuer)
+            ? String(location.dropFirst(SignInPlace.issuer.count)) : location
     }
 
     private struct Answer {
@@ -172,17 +199,23 @@ struct Visit {
         let text: String
     }
 
-    private mutating func ask(_ method: HTTPMethod, _ path: String, _ form: [(String, String)]? = nil) async throws -> Answer {
+    private mutating func ask(
+        _ method: HTTPMethod, _ path: String, _ form: [(String, String)]? = nil
+    ) async throws -> Answer {
         var request = HTTPClientRequest(url: "http://\(place.address)\(path)")
         request.method = method
         if !cookies.isEmpty {
-            request.headers.add(name: "Cookie", value: cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))
+            request.headers.add(
+                name: "Cookie",
+                value: cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))
         }
         // A separate network for each browser, as limits are for each network.
         let address = UInt32(truncatingIfNeeded: number) &* 2_654_435_761
         request.headers.add(
             name: "X-Forwarded-For",
-            value: "\(1 + address >> 24 % 223).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)")
+            value:
+                "\(1 + address >> 24 % 223).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)"
+        )
         if let form {
             request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
             request.body = .bytes(ByteBuffer(string: FormEncoding.encode(form)))
@@ -192,10 +225,13 @@ struct Visit {
         let text = String(buffer: try await response.body.collect(upTo: 1_000_000))
         times.append(ContinuousClock.now - start)
         for cookie in response.headers["Set-Cookie"] {
-            let pair = cookie.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let pair = cookie.prefix { $0 != ";" }.split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if pair.count == 2 { cookies[String(pair[0])] = String(pair[1]) }
         }
-        return Answer(status: response.status.code, location: response.headers.first(name: "Location"), text: text)
+        return Answer(
+            status: response.status.code, location: response.headers.first(name: "Location"),
+            text: text)
     }
 }
 

@@ -17,7 +17,8 @@ func fail(_ message: String) -> Never {
 
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "SignInBench", abstract: "Measure whole sign-ins by passkey on the built-in page, and the users' page.")
+        commandName: "SignInBench",
+        abstract: "Measure whole sign-ins by passkey on the built-in page, and the users' page.")
 
     @Option(help: "Users who sign in.") var users = 1_000
     @Option(help: "Seconds of each measurement.") var seconds = 20
@@ -31,17 +32,21 @@ struct Options: ParsableCommand {
 }
 
 let options = Options.parseOrExit()
-let (users, seconds, engine, accounts) = (options.users, options.seconds, options.engine, options.accounts)
+let (users, seconds, engine, accounts) = (
+    options.users, options.seconds, options.engine, options.accounts
+)
 let full = 200
 let label = accounts > 0 ? ", \(engine.rawValue), \(accounts) accounts" : ", \(engine.rawValue)"
 let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ".\(engine.rawValue)"
 
 print("\(users) users with passkeys are being made…")
 let place = try await SignInPlace(engine, users: users, accounts: accounts)
-var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(read: .seconds(30)))
+var configuration = HTTPClient.Configuration(
+    redirectConfiguration: .disallow, timeout: .init(read: .seconds(30)))
 // Browsers do not wait for each other, but with the default of eight connections these would.
 configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 256
-let client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
+let client = HTTPClient(
+    eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
 let crowd = Crowd(place, client)
 
 print("warm-up: everyone signs in once, and consents")
@@ -59,9 +64,12 @@ for rate in [full, full / 2] {
     if rate == full {
         report.goal("sign-ins a second\(label)", measured.rate, Double(full) * 0.98, atMost: false)
     } else {
-        report.goal("p99 of a whole sign-in at half of that, ms\(label)", measured.wholes.percentile(99), 100, atMost: true)
         report.goal(
-            "p99 of a whole sign-in by p50\(label)", measured.wholes.percentile(99) / measured.wholes.percentile(50), 10,
+            "p99 of a whole sign-in at half of that, ms\(label)", measured.wholes.percentile(99),
+            100, atMost: true)
+        report.goal(
+            "p99 of a whole sign-in by p50\(label)",
+            measured.wholes.percentile(99) / measured.wholes.percentile(50), 10,
             atMost: true)
     }
 }

@@ -1,9 +1,9 @@
 // A store of one size on one engine: filled, or taken from an earlier run.
 
-import Database
 import Accounts
 import BenchReport
 import BenchStores
+import Database
 import Foundation
 import PosternConfiguration
 import PosternPostgres
@@ -46,17 +46,21 @@ final class SizedStore {
     ///   - lookups: the number of addresses that are looked up in a pass.
     init(_ engine: Engine, _ count: Int, kept: String?, lookups: Int) throws {
         self.count = count
-        let home = kept ?? NSTemporaryDirectory() + "postern-storebench-" + UUID().uuidString.prefix(8).lowercased()
+        let home =
+            kept ?? NSTemporaryDirectory() + "postern-storebench-"
+            + UUID().uuidString.prefix(8).lowercased()
         temporary = kept == nil ? home : nil
         folder = "\(home)/\(engine.rawValue)-\(count)"
         try FileManager.default.createDirectory(
             atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         if !FileManager.default.fileExists(atPath: folder + "/postern.yaml") {
             let made = try ManagedProcess.run(
-                try ManagedProcess.builtProduct("postern"), ["init", "--directory", folder, "--relay-domain", Seeding.domain])
+                try ManagedProcess.builtProduct("postern"),
+                ["init", "--directory", folder, "--relay-domain", Seeding.domain])
             guard made.status == 0 else { throw BenchFailure(description: made.output) }
         }
-        let (settings, _) = try Installation.configuration(flag: folder + "/postern.yaml", environment: [:])
+        let (settings, _) = try Installation.configuration(
+            flag: folder + "/postern.yaml", environment: [:])
         let keys = try KeyFile.read(path: settings.keyFilePath)
         let database: any Database
         switch engine {
@@ -64,7 +68,9 @@ final class SizedStore {
             (server, url) = (nil, nil)
             database = try settings.database.open()
         case .postgres:
-            guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
+            guard let binaries = PostgresServer.installed else {
+                throw BenchFailure(description: "PostgreSQL is not installed")
+            }
             // Next to the installation's folder, which no other user may enter. Memory as the
             // manual advises for a dedicated machine, for an eighth of this one's memory.
             let server = try PostgresServer(
@@ -88,13 +94,17 @@ final class SizedStore {
             if sealed < lookups { try seal(keys, mark) }
             print(
                 String(
-                    format: "%@, %d addresses: kept; %d migrations in %.1f s", engine.rawValue, count, migrated.applied.count,
+                    format: "%@, %d addresses: kept; %d migrations in %.1f s", engine.rawValue,
+                    count, migrated.applied.count,
                     took))
         } else {
             let start = seconds(CLOCK_MONOTONIC)
             try Seeding.fill(store, engine, count: count)
             try seal(keys, mark)
-            print(String(format: "%@, %d addresses: filled in %.0f s", engine.rawValue, count, seconds(CLOCK_MONOTONIC) - start))
+            print(
+                String(
+                    format: "%@, %d addresses: filled in %.0f s", engine.rawValue, count,
+                    seconds(CLOCK_MONOTONIC) - start))
         }
         fflush(nil)
         // SQLite reads the data of an earlier run from its log until a commit moves it into the
@@ -114,7 +124,9 @@ final class SizedStore {
         let directory = StoreDirectory(store: store, counters: nil) { Seeding.now }
         func pass(_ numbers: some Sequence<Int>) throws {
             for number in numbers {
-                guard let account = try directory.account(relayAddress: Seeding.localPart(number), domain: Seeding.domain),
+                guard
+                    let account = try directory.account(
+                        relayAddress: Seeding.localPart(number), domain: Seeding.domain),
                     account.inbox != nil
                 else { throw BenchFailure(description: "address \(number) is not found") }
             }
@@ -132,7 +144,9 @@ final class SizedStore {
                 wall: seconds(CLOCK_MONOTONIC), cpu: seconds(CLOCK_THREAD_CPUTIME_ID),
                 server: backend.map(Self.processorTime) ?? 0)
         }
-        let parts = (0..<9).map { part in chosen.indices.filter { $0 % 9 == part }.map { chosen[$0] } }
+        let parts = (0..<9).map { part in
+            chosen.indices.filter { $0 % 9 == part }.map { chosen[$0] }
+        }
         var times: [LookUpTime] = []
         for part in parts where !part.isEmpty {
             let start = clocks()
@@ -149,7 +163,8 @@ final class SizedStore {
 
     /// Seconds of processor time that a process has used.
     private static func processorTime(_ process: Int64) -> Double {
-        let text = (try? String(contentsOfFile: "/proc/\(process)/schedstat", encoding: .utf8)) ?? ""
+        let text =
+            (try? String(contentsOfFile: "/proc/\(process)/schedstat", encoding: .utf8)) ?? ""
         return text.split(separator: " ").first.flatMap { Double($0) }.map { $0 / 1e9 } ?? 0
     }
 
@@ -158,7 +173,8 @@ final class SizedStore {
         // Short, as the path of a socket has at most 107 octets.
         let socket = NSTemporaryDirectory() + "storebench-\(getpid()).sock"
         var settings = [
-            "milter.socket=unix:\(socket)", "http.listen=127.0.0.1:0", "operator_address=ops@operator.example",
+            "milter.socket=unix:\(socket)", "http.listen=127.0.0.1:0",
+            "operator_address=ops@operator.example",
             "dns.servers=127.0.0.1:9",
         ]
         if let url { settings.append("database=\(url)") }
@@ -182,7 +198,7 @@ final class SizedStore {
     }
 }
 
-extension Array<LookUpTime> {
+extension [LookUpTime] {
     var median: LookUpTime {
         LookUpTime(wall: map(\.wall).median, cpu: map(\.cpu).median, server: map(\.server).median)
     }

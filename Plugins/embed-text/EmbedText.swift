@@ -1,5 +1,5 @@
-// embed-text OUTPUT FOLDER FILE…: writes a Swift file with the text of each FILE. String literals, as the compiler reads an array
-// of octets a thousand times slower.
+// embed-text OUTPUT FOLDER FILE…: writes a Swift file with the text of each FILE. String literals,
+// as the compiler reads an array of octets a thousand times slower.
 
 import Glibc
 
@@ -15,7 +15,9 @@ import Glibc
         let bases = Dictionary(grouping: paths) { Entry.name(of: Entry.base(of: $0)) }
         let entries = zip(files, paths).map { file, path in
             let base = Entry.name(of: Entry.base(of: path))
-            return Entry(path: path, name: bases[base]?.count == 1 ? base : Entry.name(of: path), text: text(of: file))
+            return Entry(
+                path: path, name: bases[base]?.count == 1 ? base : Entry.name(of: path),
+                text: text(of: file))
         }
         var names: [String: String] = [:]
         for entry in entries {
@@ -29,20 +31,25 @@ import Glibc
     struct Entry {
         /// Below the target's folder.
         let path: String
-        /// That of the file, `sign_in_html` for `Templates/sign-in.html`; of the whole path where several files have it.
+        /// That of the file, `sign_in_html` for `Templates/sign-in.html`; of the whole path
+        /// where several files have it.
         let name: String
         let text: String
 
-        static func base(of path: String) -> String { path.split(separator: "/").last.map(String.init) ?? "" }
+        static func base(of path: String) -> String {
+            path.split(separator: "/").last.map(String.init) ?? ""
+        }
 
         static func name(of text: String) -> String {
             let letters = String(text.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
             return letters.first?.isNumber == true ? "_" + letters : letters
         }
 
-        /// Multi-line, raw: all that must not occur is the end, an escape, and what the compiler reads as another line end.
+        /// Multi-line, raw: all that must not occur is the end, an escape, and what the
+        /// compiler reads as another line end.
         var literal: String {
-            for mark in ["\"\"\"###", "\\###", "\r", "\0"] where text.utf8.firstRange(of: mark.utf8) != nil {
+            for mark in ["\"\"\"###", "\\###", "\r", "\0"]
+            where text.utf8.firstRange(of: mark.utf8) != nil {
                 fail("\(path) contains \(mark.debugDescription), which cannot be embedded")
             }
             return "###\"\"\"\n\(text)\n\"\"\"###"
@@ -65,7 +72,9 @@ import Glibc
     }
 
     static func text(of path: String) -> String {
-        guard let file = fopen(path, "r") else { fail("\(path): \(String(cString: strerror(errno)))") }
+        guard let file = fopen(path, "r") else {
+            fail("\(path): \(String(cString: strerror(errno)))")
+        }
         defer { fclose(file) }
         var octets: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 65_536)
@@ -81,9 +90,13 @@ import Glibc
     }
 
     static func write(_ text: String, to path: String) {
-        guard let file = fopen(path, "w") else { fail("\(path): \(String(cString: strerror(errno)))") }
+        guard let file = fopen(path, "w") else {
+            fail("\(path): \(String(cString: strerror(errno)))")
+        }
         let octets = Array(text.utf8)
-        guard fwrite(octets, 1, octets.count, file) == octets.count, fclose(file) == 0 else { fail("\(path) cannot be written") }
+        guard fwrite(octets, 1, octets.count, file) == octets.count, fclose(file) == 0 else {
+            fail("\(path) cannot be written")
+        }
     }
 
     static func fail(_ message: String) -> Never {

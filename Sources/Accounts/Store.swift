@@ -1,5 +1,5 @@
-// The store: one database, the keys for its private data, and a repository for each subject. Other modules, such as events,
-// sign-in and decisions, add their own repositories (`extension Store`).
+// The store: one database, the keys for its private data, and a repository for each subject. Other
+// modules, such as events, sign-in and decisions, add their own repositories (`extension Store`).
 
 import Database
 import InternetMessage
@@ -60,22 +60,26 @@ package struct Store: Sendable {
 
     /// A store over a migrated database.
     /// - Parameters:
-    ///   - relayDomains: in lower case; the first one is for new addresses. No inbox and no source may be in them.
+    ///   - relayDomains: in lower case; the first one is for new addresses. No inbox and no
+    ///     source may be in them.
     ///   - providers: which spellings reach one mailbox.
     ///   - addressLength: characters of a new relay address, 10 … 16.
     ///   - sessions: how long users stay signed in on the page.
     package init(
-        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard,
+        database: any Database, keys: KeyRing, relayDomains: [String],
+        providers: ProviderRules = .standard,
         addressLength: Int = 10, sessions: SessionLifetime = .standard
     ) {
         self.init(
-            database: database, keys: KeyHolder(keys), relayDomains: relayDomains, providers: providers,
+            database: database, keys: KeyHolder(keys), relayDomains: relayDomains,
+            providers: providers,
             addressLength: addressLength, sessions: sessions)
     }
 
     /// The same, with keys that may change and that other values share.
     package init(
-        database: any Database, keys holder: KeyHolder, relayDomains: [String], providers: ProviderRules = .standard,
+        database: any Database, keys holder: KeyHolder, relayDomains: [String],
+        providers: ProviderRules = .standard,
         addressLength: Int = 10, sessions: SessionLifetime = .standard
     ) {
         let keys = holder.current
@@ -89,18 +93,23 @@ package struct Store: Sendable {
         self.database = database
         (self.providers, self.addressLength, self.sessions) = (providers, addressLength, sessions)
         self.events = events
-        (self.sealer, self.index, self.secrets, self.marks, self.relayDomains) = (sealer, index, secrets, marks, domains)
+        (self.sealer, self.index, self.secrets, self.marks, self.relayDomains) = (
+            sealer, index, secrets, marks, domains
+        )
         accounts = AccountRepository(events: events, marks: marks)
         tombstones = TombstoneRepository(database: database, marks: marks)
         teams = TeamRepository(accounts: accounts)
         removals = RemovalRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
-        sourceClaims = SourceClaimRepository(events: events, sources: sources, secrets: secrets, index: index)
+        sourceClaims = SourceClaimRepository(
+            events: events, sources: sources, secrets: secrets, index: index)
         apps = AppRepository(accounts: accounts)
         clients = ClientRepository(database: database)
-        inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
+        inboxes = InboxRepository(
+            events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
         users = UserRepository(accounts: accounts, sealer: sealer, inboxes: inboxes)
-        addresses = AddressRepository(events: events, marks: marks, relayDomains: domains, addressLength: addressLength)
+        addresses = AddressRepository(
+            events: events, marks: marks, relayDomains: domains, addressLength: addressLength)
         grants = GrantRepository(addresses: addresses, inboxes: inboxes)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
@@ -109,7 +118,8 @@ package struct Store: Sendable {
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         decisionMarks = DecisionMarks(keys: keys)
         audit = AuditRepository(database: database)
-        verifications = InboxConfirmationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        verifications = InboxConfirmationRepository(
+            database: database, inboxes: inboxes, secrets: secrets)
         transfers = TransferRepository(addresses: addresses, accounts: accounts, inboxes: inboxes)
         externalEvents = ExternalEventRepository(accounts: accounts, index: index)
         apiKeys = APIKeyRepository(database: database)
@@ -122,8 +132,11 @@ package struct Store: Sendable {
 
     /// Runs `body` on a store whose changes form one transaction: committed when `body` returns,
     /// rolled back when it throws. `body` may run again.
-    package func changeAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
-        let result = try database.writeAsOne(.durable) { joined throws(StoreFailure) in try body(over(joined)) }
+    package func changeAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T
+    {
+        let result = try database.writeAsOne(.durable) { joined throws(StoreFailure) in
+            try body(over(joined))
+        }
         outboxSignal.raise()
         return result
     }
@@ -136,12 +149,15 @@ package struct Store: Sendable {
     /// Runs `body` on a store with the contents of this one; none of its changes remain.
     package func rehearse<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         // A transaction, because a rehearsal is short and a copy of the database would cost more.
-        try database.rehearsedInTransaction { rehearsal throws(StoreFailure) in try body(over(rehearsal)) }
+        try database.rehearsedInTransaction { rehearsal throws(StoreFailure) in
+            try body(over(rehearsal))
+        }
     }
 
     private func over(_ database: any Database) -> Store {
         Store(
-            database: database, keys: keys, relayDomains: relayDomains.map(\.text), providers: providers,
+            database: database, keys: keys, relayDomains: relayDomains.map(\.text),
+            providers: providers,
             addressLength: addressLength, sessions: sessions)
     }
 }

@@ -1,7 +1,8 @@
-// Creates a new installation: the folder, postern.yaml with every key explained, the keys, the database.
+// Creates a new installation: the folder, postern.yaml with every key explained,
+// the keys, the database.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Foundation
 import MailCrypto
@@ -20,26 +21,38 @@ extension Installation {
     /// - Parameter set: `key=value` texts, as from `--set`, for the new file.
     /// - Returns: the path of the configuration.
     package static func create(
-        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil,
+        directory: String, relayDomains: [String], operatorAddress: String? = nil,
+        database url: String? = nil,
         set: [String] = [],
         change: Change
     ) throws -> String {
-        let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
+        let folder =
+            directory.hasPrefix("/")
+            ? directory : FileManager.default.currentDirectoryPath + "/" + directory
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
         let values = try ResolvedConfiguration.flagValues(set)
-        if let key = [ConfigurationKey.relayDomains, .database, .keyFile].first(where: { values[$0] != nil }) {
+        if let key = [ConfigurationKey.relayDomains, .database, .keyFile].first(where: {
+            values[$0] != nil
+        }) {
             throw ConfigurationError(
                 .invalidValue, at: "--set",
-                "\(key.rawValue) cannot be set while an installation is created: see postern help init")
+                "\(key.rawValue) cannot be set while an installation is created: see postern help init"
+            )
         }
-        let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
+        let text = configurationText(
+            relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values
+        )
         // Checks the input before it creates anything.
         let configuration = try Configuration(
             ResolvedConfiguration(
-                file: ConfigurationFile(text: text, name: configurationName), path: path(configurationName), environment: [:],
+                file: ConfigurationFile(text: text, name: configurationName),
+                path: path(configurationName), environment: [:],
                 flags: [], machineName: ""))
-        for name in [configurationName, keyName, databaseName] where FileManager.default.fileExists(atPath: path(name)) {
-            let parts = [keyName, databaseName].filter { FileManager.default.fileExists(atPath: path($0)) }
+        for name in [configurationName, keyName, databaseName]
+        where FileManager.default.fileExists(atPath: path(name)) {
+            let parts = [keyName, databaseName].filter {
+                FileManager.default.fileExists(atPath: path($0))
+            }
             let isWhole = FileManager.default.fileExists(atPath: path(configurationName))
             throw ConfigurationError(
                 .exists, at: path(name),
@@ -58,12 +71,15 @@ extension Installation {
         do {
             if isNewFolder {
                 try FileManager.default.createDirectory(
-                    atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                    atPath: folder, withIntermediateDirectories: true,
+                    attributes: [.posixPermissions: 0o700])
                 made.append(folder)
                 try OwnedFile.adopt(folder: folder)
             }
-            guard let keys = KeyRing(random: try SecureRandom.bytes(count: 3 * KeyRing.keyLength)) else {
-                throw ConfigurationError(.keyFile, at: path(keyName), "random numbers are unavailable")
+            guard let keys = KeyRing(random: try SecureRandom.bytes(count: 3 * KeyRing.keyLength))
+            else {
+                throw ConfigurationError(
+                    .keyFile, at: path(keyName), "random numbers are unavailable")
             }
             try KeyFile.create(path: path(keyName), text: keys.fileText)
             made.append(path(keyName))
@@ -71,11 +87,13 @@ extension Installation {
             let database = try configuration.database.open(creating: true)
             _ = try Migrator().migrate(database, now: change.now)
             try Store.checkKeys(keys, of: database)
-            let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            let store = Store(
+                database: database, keys: keys, relayDomains: configuration.relayDomains)
             for domain in configuration.relayDomains {
                 // Active before its record is published: a signature with an unknown key is not
                 // worse than no signature (RFC 6376 section 6.1).
-                _ = try DKIMKeyMaker.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
+                _ = try DKIMKeyMaker.generate(
+                    store, domain: domain, algorithm: .rsa, isActive: true, change)
             }
             try ActivePolicies.installBuiltIn(store.policies, change)
             try database.close()
@@ -84,7 +102,9 @@ extension Installation {
         } catch {
             for item in made.reversed() { try? FileManager.default.removeItem(atPath: item) }
             if error is ConfigurationError || error is StoreFailure { throw error }
-            throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be created: check its parent's permissions")
+            throw ConfigurationError(
+                .inputOutput, at: folder,
+                "the folder cannot be created: check its parent's permissions")
         }
     }
 
@@ -102,7 +122,8 @@ extension Installation {
             guard others == 0 else {
                 throw ConfigurationError(
                     .exists, at: "\(location)",
-                    "this database has tables of another program: make an empty one; nothing was changed")
+                    "this database has tables of another program: make an empty one; nothing was changed"
+                )
             }
             return
         }
@@ -110,13 +131,15 @@ extension Installation {
         guard try Store.hasKeys(database) else { return }
         throw ConfigurationError(
             .exists, at: "\(location)",
-            "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first")
+            "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first"
+        )
     }
 
     /// The text of postern.yaml with every key: given values are set, and the other keys are
     /// comments with default and reason.
     package static func configurationText(
-        relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [ConfigurationKey: String] = [:]
+        relayDomains: [String], operatorAddress: String?, database: String? = nil,
+        set: [ConfigurationKey: String] = [:]
     ) -> String {
         var text = """
             # Postern's configuration. Every key is here; commented ones show their default.
@@ -136,8 +159,10 @@ extension Installation {
             text += "\(indent)# \(facts.reason)\n"
             if let beyond = facts.beyond { text += "\(indent)# Beyond it: \(beyond).\n" }
             switch key {
-            case .relayDomains: text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
-            case .operatorAddress where operatorAddress != nil: text += "\(name): \(quoted(operatorAddress ?? ""))\n"
+            case .relayDomains:
+                text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
+            case .operatorAddress where operatorAddress != nil:
+                text += "\(name): \(quoted(operatorAddress ?? ""))\n"
             case .database where database != nil: text += "\(name): \(quoted(database ?? ""))\n"
             case _ where set[key] != nil: text += "\(indent)\(name): \(quoted(set[key] ?? ""))\n"
             default: text += "\(indent)# \(name): \(facts.standardText)\n"
@@ -148,6 +173,8 @@ extension Installation {
     }
 
     private static func quoted(_ text: String) -> String {
-        "\"" + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
+        "\""
+            + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(
+                of: "\"", with: "\\\"") + "\""
     }
 }

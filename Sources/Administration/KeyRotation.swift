@@ -1,8 +1,8 @@
 // Replaces keys while mail flows. All hosts get the new key, then all use it, then all values are
 // converted, then the old key is removed.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import MailCrypto
 import Monitoring
@@ -37,8 +37,12 @@ package struct KeyRotation: Sendable {
         var ring = keys.current
         var added: [KeyPurpose] = []
         for purpose in purposes {
-            guard let set = ring[purpose], set.next == nil, purpose == .token || set.old.isEmpty else { continue }
-            guard let more = ring.adding(purpose, secret: try SecureRandom.bytes(count: KeyRing.keyLength)) else { continue }
+            guard let set = ring[purpose], set.next == nil, purpose == .token || set.old.isEmpty
+            else { continue }
+            guard
+                let more = ring.adding(
+                    purpose, secret: try SecureRandom.bytes(count: KeyRing.keyLength))
+            else { continue }
             ring = more
             added.append(purpose)
         }
@@ -56,17 +60,21 @@ package struct KeyRotation: Sendable {
     /// Running services that lack keys of this file, or have them in another state.
     package func laggards() throws(StoreFailure) -> [Laggard] {
         let wanted = keys.current.summary
-        return try ServiceReport.all(installation.store, now: now()).filter(\.isRunning).compactMap { report in
+        return try ServiceReport.all(installation.store, now: now()).filter(\.isRunning).compactMap
+        { report in
             let known = report.snapshot?.keys ?? [:]
             let isReady = wanted.allSatisfy { known[$0.key] == $0.value }
             let entry = report.entry
-            return isReady ? nil : Laggard(host: entry.host, pid: entry.pid, updatedAt: entry.updatedAt)
+            return isReady
+                ? nil : Laggard(host: entry.host, pid: entry.pid, updatedAt: entry.updatedAt)
         }
     }
 
     /// From now on a host makes new values with the active keys. A host without them refuses to
     /// make any.
-    package func demand(_ change: Change) throws(StoreFailure) { try repository.demandActiveKeys(change) }
+    package func demand(_ change: Change) throws(StoreFailure) {
+        try repository.demandActiveKeys(change)
+    }
 
     /// Converts all values to the active keys, in passes until one finds nothing to change. Returns
     /// how many were changed.
@@ -74,7 +82,9 @@ package struct KeyRotation: Sendable {
     ///   - pause: seconds between two batches.
     ///   - progress: gets the rows read in this pass and the total; stops the conversion if it
     ///     returns false.
-    package func reencrypt(pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool) throws(StoreFailure) -> Int {
+    package func reencrypt(
+        pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool
+    ) throws(StoreFailure) -> Int {
         var changed = 0
         while true {
             let total = try repository.rows()
@@ -100,7 +110,8 @@ package struct KeyRotation: Sendable {
         var ring = keys.current
         var removed: [(KeyPurpose, String)] = []
         for purpose in [KeyPurpose.seal, .index] {
-            for version in ring[purpose]?.old ?? [] where !used.contains("\(purpose.rawValue) \(version.idText)") {
+            for version in ring[purpose]?.old ?? []
+            where !used.contains("\(purpose.rawValue) \(version.idText)") {
                 ring = ring.removing(purpose, id: version.idText)
                 removed.append((purpose, version.idText))
             }
@@ -115,11 +126,14 @@ package struct KeyRotation: Sendable {
     /// Throws if this key does not exist, or is not an old one.
     package func requireOld(_ purpose: KeyPurpose, id: String) throws(StoreFailure) {
         guard let set = keys.current[purpose], let version = set[id] else {
-            throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern keys file show")
+            throw StoreFailure.refused(
+                .notFound, "there is no \(purpose.rawValue) key \(id): see postern keys file show")
         }
         guard set.state(of: version) == .old else {
             throw StoreFailure.refused(
-                .unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
+                .unmet,
+                "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first"
+            )
         }
     }
 
@@ -127,9 +141,12 @@ package struct KeyRotation: Sendable {
     /// not an old one, or if values that can be converted still use it.
     package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
         try requireOld(purpose, id: id)
-        if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
+        if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }
+        ) {
             throw StoreFailure.refused(
-                .unmet, "\(usage.count) values are still made with it: run postern keys file rotate until it finishes")
+                .unmet,
+                "\(usage.count) values are still made with it: run postern keys file rotate until it finishes"
+            )
         }
         try put(keys.current.removing(purpose, id: id))
         try repository.noteRetired(purpose, id, change)

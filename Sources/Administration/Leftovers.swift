@@ -15,10 +15,14 @@ package struct Leftovers: Sendable, Hashable {
     package init(folder: String, stem: String) { (self.folder, self.stem) = (folder, stem) }
 
     /// The files of `StoreBackup.make` before a backup gets its final name.
-    package static func backups(at file: String) -> Leftovers { Leftovers(beside: file, ".incomplete-") }
+    package static func backups(at file: String) -> Leftovers {
+        Leftovers(beside: file, ".incomplete-")
+    }
 
     /// The copies of the database that a rehearsal on SQLite creates.
-    package static func rehearsals(of database: String) -> Leftovers { Leftovers(beside: database, "-rehearsal-") }
+    package static func rehearsals(of database: String) -> Leftovers {
+        Leftovers(beside: database, "-rehearsal-")
+    }
 
     private init(beside file: String, _ end: String) {
         let url = URL(fileURLWithPath: file)
@@ -37,8 +41,8 @@ package struct Leftovers: Sendable, Hashable {
     package func removeOwn() { remove { $0 == getpid() } }
 
     private func remove(_ isGone: (pid_t) -> Bool) {
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
-            guard name.utf8.starts(with: stem.utf8) else { continue }
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        where name.utf8.starts(with: stem.utf8) {
             let rest = name.utf8.dropFirst(stem.utf8.count)
             let digits = rest.prefix { (0x30...0x39).contains($0) }
             // Another file's name may begin in the same way.

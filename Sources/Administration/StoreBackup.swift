@@ -1,7 +1,7 @@
 // Backups of a SQLite store, made while it runs, and their restore.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import PosternConfiguration
 import PosternSQLite
@@ -21,9 +21,13 @@ package enum StoreBackup {
     /// Copies one consistent state of the database into a new, self-contained file, and checks it.
     /// The file gets its name when it is complete. Throws `ConfigurationError` (`exists`) instead
     /// of overwriting, and `unmet` for a server, which has its own tools.
-    package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
+    package static func make(
+        _ location: DatabaseLocation, to file: String, _ change: Change
+    ) throws -> Contents {
         let path = try path(
-            location, file, "pg_dump --format=custom --file=\(RemedyCommand.quoted(file)) \(RemedyCommand.quoted("\(location)"))")
+            location, file,
+            "pg_dump --format=custom --file=\(RemedyCommand.quoted(file)) \(RemedyCommand.quoted("\(location)"))"
+        )
         guard !FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")
         }
@@ -70,13 +74,17 @@ package enum StoreBackup {
         let code = link(new, path) == 0 ? 0 : errno
         if code == 0 {
             unlink(new)
-        } else if [EPERM, ENOTSUP, EMLINK].contains(code), !FileManager.default.fileExists(atPath: path) {
+        } else if [EPERM, ENOTSUP, EMLINK].contains(code),
+            !FileManager.default.fileExists(atPath: path)
+        {
             // The file system has no links, as on many removable disks.
             guard rename(new, path) == 0 else { throw unplaced(path, errno) }
         } else {
             throw unplaced(path, code)
         }
-        let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let folder = open(
+            URL(fileURLWithPath: path).deletingLastPathComponent().path,
+            O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folder >= 0 {
             fsync(folder)
             close(folder)
@@ -85,17 +93,21 @@ package enum StoreBackup {
 
     private static func unplaced(_ path: String, _ code: Int32) -> ConfigurationError {
         ConfigurationError(
-            code == EEXIST ? .exists : .inputOutput, at: path, "it cannot be created: \(String(cString: strerror(code)))")
+            code == EEXIST ? .exists : .inputOutput, at: path,
+            "it cannot be created: \(String(cString: strerror(code)))")
     }
 
     /// Restores a backup to the configured place of the database, if no database exists there.
     /// Throws `ConfigurationError` (`exists`) instead of overwriting, and `unmet` while a service
     /// runs. Throws a permanent failure if the backup is damaged, or if a newer program or another
     /// key file made it.
-    package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
+    package static func restore(
+        _ file: String, to location: DatabaseLocation, keys: KeyRing
+    ) throws -> Contents {
         let path = try path(
             location, file,
-            "pg_restore --dbname=\(RemedyCommand.quoted("\(location)")) \(RemedyCommand.quoted(file)), into an empty database")
+            "pg_restore --dbname=\(RemedyCommand.quoted("\(location)")) \(RemedyCommand.quoted(file)), into an empty database"
+        )
         guard let hold = try SQLiteDatabase.holdForRestore(path) else {
             throw StoreFailure.refused(
                 .unmet,
@@ -103,10 +115,12 @@ package enum StoreBackup {
             )
         }
         defer { hold.release() }
-        for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) where FileManager.default.fileExists(atPath: name) {
+        for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 })
+        where FileManager.default.fileExists(atPath: name) {
             throw ConfigurationError(
                 .exists, at: name,
-                "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")
+                "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first"
+            )
         }
         guard FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.inputOutput, at: file, "the file does not exist")
@@ -131,7 +145,9 @@ package enum StoreBackup {
     /// written to.
     private static func copy(_ file: String, to new: String) throws(StoreFailure) {
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
-        let mayBeInUse = ["-wal", "-journal"].contains { FileManager.default.fileExists(atPath: file + $0) }
+        let mayBeInUse = ["-wal", "-journal"].contains {
+            FileManager.default.fileExists(atPath: file + $0)
+        }
         guard mayBeInUse, access(file, W_OK) == 0, access(folder, W_OK) == 0 else {
             return try SQLiteDatabase.copyFile(file, to: new)
         }
@@ -140,19 +156,25 @@ package enum StoreBackup {
         try source.backUp(to: new)
     }
 
-    private static func path(_ location: DatabaseLocation, _ file: String, _ command: String) throws -> String {
+    private static func path(
+        _ location: DatabaseLocation, _ file: String, _ command: String
+    ) throws -> String {
         if let path = location.path { return path }
-        throw StoreFailure.refused(.unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)")
+        throw StoreFailure.refused(
+            .unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)"
+        )
     }
 
     /// The keys may have been replaced since the backup was made.
-    private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws(StoreFailure) {
+    private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws(StoreFailure)
+    {
         let store = Store(database: database, keys: keys, relayDomains: [])
         for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
             throw StoreFailure.permanent(
                 .unsealing,
                 "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
-                    + "restore that line of the former key file, with the state old, and run postern keys file rotate afterwards")
+                    + "restore that line of the former key file, with the state old, and run postern keys file rotate afterwards"
+            )
         }
     }
 
@@ -161,7 +183,9 @@ package enum StoreBackup {
     /// names the one that differs.
     private static func requireOwnProgram(_ path: String) throws(StoreFailure) {
         let own = path + "-own"
-        let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
+        let cleanUp = { (path: String) in
+            for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
+        }
         cleanUp(own)
         defer { cleanUp(own) }
         let database = try SQLiteDatabase(path: path)
@@ -170,34 +194,45 @@ package enum StoreBackup {
             for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         }
         guard try Migrator().isBegun(database) else {
-            throw StoreFailure.permanent(.unexpectedData, "it is not a backup of Postern: the file has none of its tables")
+            throw StoreFailure.permanent(
+                .unexpectedData, "it is not a backup of Postern: the file has none of its tables")
         }
         let (version, found) = try database.read { connection throws(StoreFailure) in
             let found = try program(connection)
             if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
-            return (try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0, found)
+            return (
+                try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0,
+                found
+            )
         }
         // A schema from other migrations may have other triggers, so it is refused with that reason
         // first.
         _ = try Migrator().pending(database)
         let model = try SQLiteDatabase(path: own, creating: true)
         defer { try? model.close() }
-        _ = try Migrator(migrations: Migration.all.filter { $0.version <= version }).migrate(model, now: 0)
+        _ = try Migrator(migrations: Migration.all.filter { $0.version <= version }).migrate(
+            model, now: 0)
         let expected = try model.read(program)
-        if let name = found.filter({ expected[$0.key] != $0.value }).keys.min() { throw foreign(name) }
+        if let name = found.filter({ expected[$0.key] != $0.value }).keys.min() {
+            throw foreign(name)
+        }
     }
 
     private static func foreign(_ name: String) -> StoreFailure {
         .permanent(
             .unexpectedData,
-            "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
+            "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored"
+        )
     }
 
     /// The names `trigger NAME` and `view NAME`, with their texts. White space and quotes are left
     /// out, because SQLite may change them when a table is renamed.
-    private static func program(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: String] {
+    private static func program(
+        _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> [String: String] {
         let rows = try connection.rows(
-            "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')")
+            "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        )
         var texts: [String: String] = [:]
         for row in rows {
             let sql: String = try row["sql"]
@@ -222,8 +257,10 @@ package enum StoreBackup {
                 try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
             }
             return Contents(
-                schemaVersion: try connection.value("SELECT MAX(version) FROM schema_migrations") ?? 0,
-                teams: try count("teams"), users: try count("users"), relayAddresses: try count("relay_addresses"))
+                schemaVersion: try connection.value("SELECT MAX(version) FROM schema_migrations")
+                    ?? 0,
+                teams: try count("teams"), users: try count("users"),
+                relayAddresses: try count("relay_addresses"))
         }
     }
 }

@@ -1,7 +1,7 @@
 // Copies from a SQLite file to PostgreSQL, row by row, with all numbers unchanged.
 
-import Database
 import Accounts
+import Database
 import PosternPostgres
 import PosternSQLite
 
@@ -18,7 +18,9 @@ package struct StoreCopy {
     }
 
     /// The error in the URL of a target; nil if there is none.
-    package static func complaint(about url: String) -> String? { PostgresDatabase.complaint(about: url) }
+    package static func complaint(about url: String) -> String? {
+        PostgresDatabase.complaint(about: url)
+    }
 
     /// Copies a store on SQLite to the server of this URL, and closes the connection. Refused if
     /// the store is not on SQLite. Throws as `run` does.
@@ -26,7 +28,9 @@ package struct StoreCopy {
         _ store: Store, to url: String, now: Int64, progress: (_ done: Int, _ total: Int) -> Void
     ) throws(StoreFailure) -> [Count] {
         guard let source = store.database as? SQLiteDatabase else {
-            throw .refused(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
+            throw .refused(
+                .unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore"
+            )
         }
         var settings = PostgresDatabase.Settings()
         settings.statementMilliseconds = 600_000
@@ -47,20 +51,29 @@ package struct StoreCopy {
     /// Copies everything, and compares the numbers of rows afterwards. Throws `exists` if the
     /// target has rows, and `unexpectedData` if the numbers differ.
     /// - Parameter progress: gets the number of rows copied, and the total.
-    package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws(StoreFailure) -> [Count] {
+    package func run(
+        now: Int64, progress: (_ done: Int, _ total: Int) -> Void
+    ) throws(StoreFailure) -> [Count] {
         let pending = try Migrator().pending(source)
         guard pending.isEmpty else {
-            throw .refused(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern store migrate first")
+            throw .refused(
+                .unmet,
+                "the database lacks \(pending.joined(separator: ", ")): run postern store migrate first"
+            )
         }
         _ = try Migrator().migrate(target, now: now)
         return try source.read { source throws(StoreFailure) in
             let tables = try Self.tables(source)
-            let total = try tables.map { table throws(StoreFailure) in try Self.count(source, table.name) }.reduce(0, +)
+            let total = try tables.map { table throws(StoreFailure) in
+                try Self.count(source, table.name)
+            }.reduce(0, +)
             // May run again after a serialization failure, from the same snapshot of the source.
             return try target.write(.durable) { target throws(StoreFailure) in
                 for table in tables where try Self.count(target, table.name) > 0 {
                     throw .refused(
-                        .exists, "the target already contains rows (\(table.name)): give an empty database; nothing was changed")
+                        .exists,
+                        "the target already contains rows (\(table.name)): give an empty database; nothing was changed"
+                    )
                 }
                 var done = 0
                 for table in tables {
@@ -71,10 +84,14 @@ package struct StoreCopy {
                     try Self.setIdentity(table, from: source, to: target)
                 }
                 return try tables.map { table throws(StoreFailure) in
-                    let (was, isNow) = (try Self.count(source, table.name), try Self.count(target, table.name))
+                    let (was, isNow) = (
+                        try Self.count(source, table.name), try Self.count(target, table.name)
+                    )
                     guard was == isNow else {
                         throw .permanent(
-                            .unexpectedData, "\(table.name) has \(was) rows, but \(isNow) were copied: nothing was changed")
+                            .unexpectedData,
+                            "\(table.name) has \(was) rows, but \(isNow) were copied: nothing was changed"
+                        )
                     }
                     return Count(table: table.name, rows: isNow)
                 }
@@ -104,30 +121,40 @@ package struct StoreCopy {
             let columns: [(name: String, key: Int)] = try source.rows(
                 "SELECT name, pk FROM pragma_table_info(\(name)) ORDER BY cid"
             ).map { row throws(StoreFailure) in try (name: row["name"], key: row["pk"]) }
-            let key = columns.indices.filter { columns[$0].key > 0 }.sorted { columns[$0].key < columns[$1].key }
-            let refersTo: [String] = try source.values("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(\(name))")
-            let sql: String? = try source.value("SELECT sql FROM sqlite_master WHERE name = \(name)")
+            let key = columns.indices.filter { columns[$0].key > 0 }.sorted {
+                columns[$0].key < columns[$1].key
+            }
+            let refersTo: [String] = try source.values(
+                "SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(\(name))")
+            let sql: String? = try source.value(
+                "SELECT sql FROM sqlite_master WHERE name = \(name)")
             return Table(
-                name: name, columns: columns.map(\.name), key: key, refersTo: refersTo.filter { $0 != name },
+                name: name, columns: columns.map(\.name), key: key,
+                refersTo: refersTo.filter { $0 != name },
                 hasIdentity: sql?.contains("AUTOINCREMENT") ?? false)
         }
         var sorted: [Table] = []
         while !rest.isEmpty {
             let known = Set(sorted.map(\.name))
             let ready = rest.filter { known.isSuperset(of: $0.refersTo) }
-            guard !ready.isEmpty else { throw .permanent(.unexpectedData, "tables refer to each other in a circle") }
+            guard !ready.isEmpty else {
+                throw .permanent(.unexpectedData, "tables refer to each other in a circle")
+            }
             sorted += ready
             rest.removeAll { table in ready.contains { $0.name == table.name } }
         }
         return sorted
     }
 
-    private static func count(_ connection: any DatabaseConnection, _ table: String) throws(StoreFailure) -> Int {
+    private static func count(
+        _ connection: any DatabaseConnection, _ table: String
+    ) throws(StoreFailure) -> Int {
         try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
     }
 
     private static func copy(
-        _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection, copied: (Int) -> Void
+        _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection,
+        copied: (Int) -> Void
     ) throws(StoreFailure) {
         let columns = table.columns.joined(separator: ", ")
         let key = table.key.map { table.columns[$0] }.joined(separator: ", ")
@@ -163,7 +190,9 @@ package struct StoreCopy {
         _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection
     ) throws(StoreFailure) {
         guard table.hasIdentity else { return }
-        let used = try source.value("SELECT seq FROM sqlite_sequence WHERE name = \(table.name)", Int64.self) ?? 0
+        let used =
+            try source.value(
+                "SELECT seq FROM sqlite_sequence WHERE name = \(table.name)", Int64.self) ?? 0
         guard used > 0 else { return }
         _ = try target.rows("SELECT setval(pg_get_serial_sequence(\(table.name), 'id'), \(used))")
     }

@@ -17,7 +17,9 @@ package enum StoreRewind {
                 for table in tables {
                     let columns = table.columns.joined(separator: ", ")
                     for row in try source.rows("SELECT \(raw: columns) FROM \(raw: table.name)") {
-                        try target.run("INSERT INTO \(raw: table.name) (\(raw: columns)) VALUES \(rows: [row.values])")
+                        try target.run(
+                            "INSERT INTO \(raw: table.name) (\(raw: columns)) VALUES \(rows: [row.values])"
+                        )
                     }
                 }
             }

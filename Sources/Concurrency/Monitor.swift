@@ -1,4 +1,5 @@
-// A value under a lock, with a condition: for threads outside Swift concurrency, and for calls that must block.
+// A value under a lock, with a condition: for threads outside Swift concurrency, and for
+// calls that must block.
 
 /// A value that several threads share. Every change wakes the threads that wait for one.
 ///
@@ -14,7 +15,8 @@ package final class Monitor<State>: @unchecked Sendable {
 
     /// Runs `body` on the value, while no other thread uses it, then wakes all waiting threads.
     @discardableResult
-    @inlinable package func with<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
+    @inlinable package func with<Result>(_ body: (inout State) throws -> Result) rethrows -> Result
+    {
         condition.lock()
         defer {
             condition.broadcast()
@@ -25,7 +27,9 @@ package final class Monitor<State>: @unchecked Sendable {
 
     /// Waits until `find` returns a value, for at most `duration` (nil: forever; otherwise at most
     /// a day). Nil if it returned none.
-    @inlinable package func wait<Found>(atMost duration: Duration?, for find: (State) -> Found?) -> Found? {
+    @inlinable package func wait<Found>(
+        atMost duration: Duration?, for find: (State) -> Found?
+    ) -> Found? {
         let deadline = duration.map { ContinuousClock.now + min($0, Self.longest) }
         condition.lock()
         defer { condition.unlock() }

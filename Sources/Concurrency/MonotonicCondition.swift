@@ -62,7 +62,9 @@ package final class MonotonicCondition: @unchecked Sendable {
         clock_gettime(CLOCK_MONOTONIC, &end)
         end.tv_sec += Int(rest.seconds)
         end.tv_nsec += Int(rest.attoseconds / 1_000_000_000)
-        if end.tv_nsec >= 1_000_000_000 { (end.tv_sec, end.tv_nsec) = (end.tv_sec + 1, end.tv_nsec - 1_000_000_000) }
+        if end.tv_nsec >= 1_000_000_000 {
+            (end.tv_sec, end.tv_nsec) = (end.tv_sec + 1, end.tv_nsec - 1_000_000_000)
+        }
         return pthread_cond_timedwait(condition, mutex, &end) == 0
     }
 }

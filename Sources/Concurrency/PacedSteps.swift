@@ -17,7 +17,8 @@ package enum PacedSteps {
     /// - Parameters:
     ///   - most: the maximum amount of one step.
     ///   - step: does at most the given amount, and returns the amount that it did.
-    package static func run(_ count: Int, most: Int, _ step: (Int) async throws -> Int) async throws {
+    package static func run(_ count: Int, most: Int, _ step: (Int) async throws -> Int) async throws
+    {
         var left = count
         try await run {
             guard left > 0 else { return 0 }

@@ -18,7 +18,8 @@ package struct SystemProcess: Sendable {
     ///   - descriptors: standard input, output and error of the child, which gets no other open
     ///     file.
     package init(
-        _ executable: String, _ arguments: [String], environment: [String: String], directory: String? = nil,
+        _ executable: String, _ arguments: [String], environment: [String: String],
+        directory: String? = nil,
         descriptors: (Int32, Int32, Int32)
     ) throws(Failure) {
         var actions = posix_spawn_file_actions_t()
@@ -26,7 +27,9 @@ package struct SystemProcess: Sendable {
         defer { posix_spawn_file_actions_destroy(&actions) }
         func check(_ status: Int32) throws(Failure) {
             guard status == 0 else {
-                throw Failure(description: "\(executable) cannot be started: \(String(cString: strerror(status)))")
+                throw Failure(
+                    description:
+                        "\(executable) cannot be started: \(String(cString: strerror(status)))")
             }
         }
         try check(posix_spawn_file_actions_adddup2(&actions, descriptors.0, 0))
@@ -70,7 +73,9 @@ package struct SystemProcess: Sendable {
     /// A pipe whose ends no other child inherits.
     package static func pipe() throws(Failure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
-        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw Failure(description: "no pipe: \(String(cString: strerror(errno)))") }
+        guard pipe2(&ends, O_CLOEXEC) == 0 else {
+            throw Failure(description: "no pipe: \(String(cString: strerror(errno)))")
+        }
         return (ends[0], ends[1])
     }
 
@@ -83,7 +88,8 @@ package struct SystemProcess: Sendable {
     }
 }
 
-// From glibc (2.34), which declares them only with _GNU_SOURCE: Swift's Glibc module leaves them out.
+// From glibc (2.34), which declares them only with _GNU_SOURCE: Swift's Glibc
+// module leaves them out.
 
 @_silgen_name("posix_spawn_file_actions_addclosefrom_np")
 private func posix_spawn_file_actions_addclosefrom_np(

@@ -2,7 +2,8 @@
 
 import Glibc
 
-/// A result passed between threads: written on one, then read on another. The caller must order the two.
+/// A result passed between threads: written on one, then read on another. The
+/// caller must order the two.
 package final class ResultBox<Value>: @unchecked Sendable {
     package var value: Value?
 
@@ -37,11 +38,15 @@ package enum SystemThread {
     /// be created; then `body` does not run.
     /// - Parameter isBackground: whether the thread yields to others when processors are busy.
     @discardableResult
-    package static func detach(isBackground: Bool = false, _ body: @escaping @Sendable () -> Void) -> Int32 {
+    package static func detach(
+        isBackground: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) -> Int32 {
         let box = Unmanaged.passRetained(
             Body {
                 // Linux has a niceness for each thread; 0 is the calling thread.
-                if isBackground { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, background) }
+                if isBackground {
+                    setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, background)
+                }
                 body()
             })
         var thread = pthread_t()

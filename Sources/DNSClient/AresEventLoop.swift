@@ -58,9 +58,13 @@ final class AresEventLoop: @unchecked Sendable {
     /// Opens a channel and starts its thread. Throws if the system or c-ares refuses.
     init(settings: DNSClientSettings) throws(DNSClientError) {
         maximumInFlight = min(settings.maximumInFlight, 32_768)
-        guard Self.library == 0 else { throw DNSClientError(description: "c-ares: \(Self.text(Self.library))") }
+        guard Self.library == 0 else {
+            throw DNSClientError(description: "c-ares: \(Self.text(Self.library))")
+        }
         wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
-        guard wakeup >= 0 else { throw DNSClientError(description: "eventfd: \(String(cString: strerror(errno)))") }
+        guard wakeup >= 0 else {
+            throw DNSClientError(description: "eventfd: \(String(cString: strerror(errno)))")
+        }
         do throws(DNSClientError) {
             try open(settings)
             try start()
@@ -84,15 +88,22 @@ final class AresEventLoop: @unchecked Sendable {
             loop.sockets[socket] = events == 0 ? nil : Int16(events)
         }
         options.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
-        let mask = ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB
+        let mask =
+            ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES
+            | ARES_OPT_SOCK_STATE_CB
         var opened: ares_channel?
         let status = ares_init_options(&opened, &options, mask)
-        guard status == 0, let opened else { throw DNSClientError(description: "c-ares: \(Self.text(status))") }
+        guard status == 0, let opened else {
+            throw DNSClientError(description: "c-ares: \(Self.text(status))")
+        }
         channel = opened
         guard !settings.servers.isEmpty else { return }
         let list = settings.servers.map(\.description).joined(separator: ",")
         let result = ares_set_servers_ports_csv(opened, list)
-        guard result == 0 else { throw DNSClientError(description: "c-ares does not accept the servers: \(Self.text(result))") }
+        guard result == 0 else {
+            throw DNSClientError(
+                description: "c-ares does not accept the servers: \(Self.text(result))")
+        }
     }
 
     private func start() throws(DNSClientError) {
@@ -157,7 +168,9 @@ final class AresEventLoop: @unchecked Sendable {
         while take(channel) { wait(channel) }
         ares_destroy(channel)
         self.channel = nil
-        for submission in inbox.withLock({ $0.submissions }) { submission.completion(.failure("the DNS client is closed")) }
+        for submission in inbox.withLock({ $0.submissions }) {
+            submission.completion(.failure("the DNS client is closed"))
+        }
         inbox.withLock { $0.submissions = [] }
     }
 
@@ -173,14 +186,19 @@ final class AresEventLoop: @unchecked Sendable {
     }
 
     private func send(_ submission: Submission, _ channel: ares_channel) {
-        guard ids.count < maximumInFlight else { return submission.completion(.failure("too many queries in flight")) }
+        guard ids.count < maximumInFlight else {
+            return submission.completion(.failure("too many queries in flight"))
+        }
         var id = UInt16.random(in: 0...UInt16.max)
         while !ids.insert(id).inserted { id = UInt16.random(in: 0...UInt16.max) }
         var packet = submission.packet
-        guard packet.count >= DNSMessage.headerLength else { return submission.completion(.failure("no question")) }
+        guard packet.count >= DNSMessage.headerLength else {
+            return submission.completion(.failure("no question"))
+        }
         packet[0] = UInt8(id >> 8)
         packet[1] = UInt8(id & 0xFF)
-        let pending = Unmanaged.passRetained(Pending(loop: self, id: id, completion: submission.completion))
+        let pending = Unmanaged.passRetained(
+            Pending(loop: self, id: id, completion: submission.completion))
         ares_send(
             channel, packet, Int32(packet.count),
             { argument, status, _, answer, length in
@@ -188,7 +206,8 @@ final class AresEventLoop: @unchecked Sendable {
                 let pending = Unmanaged<Pending>.fromOpaque(argument).takeRetainedValue()
                 pending.loop.ids.remove(pending.id)
                 if status == ARES_SUCCESS, let answer, length > 0 {
-                    pending.completion(.message(Array(UnsafeBufferPointer(start: answer, count: Int(length)))))
+                    pending.completion(
+                        .message(Array(UnsafeBufferPointer(start: answer, count: Int(length)))))
                 } else {
                     pending.completion(.failure(AresEventLoop.text(status)))
                 }
@@ -199,7 +218,9 @@ final class AresEventLoop: @unchecked Sendable {
     /// runs c-ares.
     private func wait(_ channel: ares_channel) {
         var descriptors = [pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0)]
-        for (socket, events) in sockets { descriptors.append(pollfd(fd: socket, events: events, revents: 0)) }
+        for (socket, events) in sockets {
+            descriptors.append(pollfd(fd: socket, events: events, revents: 0))
+        }
         var next = timeval()
         var milliseconds: Int32 = -1
         if ares_timeout(channel, nil, &next) != nil {
@@ -216,7 +237,9 @@ final class AresEventLoop: @unchecked Sendable {
             for descriptor in descriptors.dropFirst() where descriptor.revents != 0 {
                 let events = Int32(descriptor.revents)
                 let reads = events & (POLLIN | POLLHUP | POLLERR) != 0
-                ares_process_fd(channel, reads ? descriptor.fd : bad, events & POLLOUT != 0 ? descriptor.fd : bad)
+                ares_process_fd(
+                    channel, reads ? descriptor.fd : bad,
+                    events & POLLOUT != 0 ? descriptor.fd : bad)
             }
         }
         ares_process_fd(channel, bad, bad)

@@ -41,7 +41,10 @@ package final class AresResolver: TimedDNSResolver {
             self.now = now
         }
 
-        func finish(_ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ answer: DNSAnswer, ttl: Int64?) {
+        func finish(
+            _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ answer: DNSAnswer,
+            ttl: Int64?
+        ) {
             state.withLock { state in
                 state.inFlight[question] = nil
                 if let ttl { state.cache.store(answer, for: question, ttl: ttl, now: now()) }
@@ -60,7 +63,8 @@ package final class AresResolver: TimedDNSResolver {
     ///   - settings: servers, timeouts and bounds.
     ///   - now: seconds for the cache, on a clock that does not go back; by default the system's.
     package init(
-        settings: DNSClientSettings = DNSClientSettings(), now: @escaping @Sendable () -> Int64 = MonotonicClock.seconds
+        settings: DNSClientSettings = DNSClientSettings(),
+        now: @escaping @Sendable () -> Int64 = MonotonicClock.seconds
     ) throws(DNSClientError) {
         self.settings = settings
         shared = Shared(limits: settings.cache, now: now)
@@ -75,7 +79,9 @@ package final class AresResolver: TimedDNSResolver {
     package var counters: Counters { shared.state.withLock { $0.counters } }
 
     /// Number and octets of the cached answers.
-    package var cached: (entries: Int, bytes: Int) { shared.state.withLock { ($0.cache.count, $0.cache.bytes) } }
+    package var cached: (entries: Int, bytes: Int) {
+        shared.state.withLock { ($0.cache.count, $0.cache.bytes) }
+    }
 
     /// Queries for which callers wait.
     package var waiting: Int { shared.state.withLock { $0.inFlight.count } }
@@ -84,11 +90,14 @@ package final class AresResolver: TimedDNSResolver {
         query(name, type, within: settings.questionMilliseconds)
     }
 
-    package func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer {
+    package func query(
+        _ name: String, _ type: DNSRecordType, within milliseconds: Int64
+    ) -> DNSAnswer {
         // A name that is not valid in the DNS does not exist.
         guard let name = DomainName.queryable(name) else { return .nxDomain }
         let question = DNSQuestion(name: name, type: type)
-        let (known, promise, isNew) = shared.state.withLock { state -> (DNSAnswer?, Monitor<DNSAnswer?>?, Bool) in
+        let (known, promise, isNew) = shared.state.withLock {
+            state -> (DNSAnswer?, Monitor<DNSAnswer?>?, Bool) in
             state.counters.asked += 1
             if let answer = state.cache.answer(question, now: shared.now()) {
                 state.counters.cached += 1
@@ -106,7 +115,9 @@ package final class AresResolver: TimedDNSResolver {
         if let known { return known }
         if isNew, let promise { send(question, promise) }
         let answer =
-            promise?.wait(atMost: .milliseconds(min(milliseconds, settings.questionMilliseconds))) { $0 }
+            promise?.wait(atMost: .milliseconds(min(milliseconds, settings.questionMilliseconds))) {
+                $0
+            }
             ?? .temporaryFailure("no answer in time")
         if case .temporaryFailure = answer { shared.state.withLock { $0.counters.failed += 1 } }
         return answer
@@ -114,7 +125,10 @@ package final class AresResolver: TimedDNSResolver {
 
     private func send(_ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>) {
         let payload = UInt16(clamping: settings.udpPayload)
-        guard let packet = DNSMessage.question(id: 0, name: question.name, type: question.type.code, udpPayload: payload) else {
+        guard
+            let packet = DNSMessage.question(
+                id: 0, name: question.name, type: question.type.code, udpPayload: payload)
+        else {
             return shared.finish(question, promise, .nxDomain, ttl: nil)
         }
         Self.ask(packet, question, promise, shared, loop: loop, mayRetry: true)
@@ -123,19 +137,26 @@ package final class AresResolver: TimedDNSResolver {
     /// - Parameter mayRetry: whether to repeat the query without the OPT record if the server does
     ///   not understand it. c-ares itself does so only once in the life of a channel.
     private static func ask(
-        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop,
+        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>,
+        _ shared: Shared, loop: AresEventLoop,
         mayRetry: Bool
     ) {
         loop.submit(packet) { [weak loop] outcome in
             switch outcome {
-            case .failure(let reason): shared.finish(question, promise, .temporaryFailure(reason), ttl: nil)
+            case .failure(let reason):
+                shared.finish(question, promise, .temporaryFailure(reason), ttl: nil)
             case .message(let bytes):
-                switch bytes.withUnsafeBufferPointer({ DNSMessage.reply($0, to: question.name, question.type) }) {
-                case .answer(let answer, let ttl): shared.finish(question, promise, answer, ttl: ttl)
-                case .unusable(let reason): shared.finish(question, promise, .temporaryFailure(reason), ttl: nil)
+                switch bytes.withUnsafeBufferPointer({
+                    DNSMessage.reply($0, to: question.name, question.type)
+                }) {
+                case .answer(let answer, let ttl):
+                    shared.finish(question, promise, answer, ttl: ttl)
+                case .unusable(let reason):
+                    shared.finish(question, promise, .temporaryFailure(reason), ttl: nil)
                 case .formatError:
                     guard mayRetry, let loop else {
-                        return shared.finish(question, promise, .temporaryFailure("FORMERR"), ttl: nil)
+                        return shared.finish(
+                            question, promise, .temporaryFailure("FORMERR"), ttl: nil)
                     }
                     var plain = Array(packet.dropLast(DNSMessage.optLength))
                     plain[11] = 0

@@ -34,7 +34,8 @@ package final class BudgetedResolver: DNSResolver {
 
     /// - Parameter now: milliseconds on a clock that does not go back.
     package init(
-        _ base: any DNSResolver, limits: Limits = Limits(), now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
+        _ base: any DNSResolver, limits: Limits = Limits(),
+        now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
     ) {
         self.base = base
         timed = base as? any TimedDNSResolver
@@ -60,11 +61,14 @@ package final class BudgetedResolver: DNSResolver {
         let now = now()
         let (isWithin, remaining) = state.withLock { state in
             state.questions += 1
-            let deadline = state.deadline ?? now.addingReportingOverflow(limits.milliseconds).partialValue
+            let deadline =
+                state.deadline ?? now.addingReportingOverflow(limits.milliseconds).partialValue
             state.deadline = deadline
             return (state.questions <= limits.questions, deadline - now)
         }
-        guard isWithin else { return .temporaryFailure("more than \(limits.questions) DNS queries for one message") }
+        guard isWithin else {
+            return .temporaryFailure("more than \(limits.questions) DNS queries for one message")
+        }
         guard remaining > 0 else {
             return .temporaryFailure("more than \(limits.milliseconds) ms of DNS for one message")
         }

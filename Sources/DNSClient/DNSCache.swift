@@ -65,7 +65,9 @@ package struct DNSCache: Sendable {
 
     /// Keeps an answer for `ttl` seconds, within the limits. Never keeps a temporary failure, or an
     /// answer that alone exceeds the limit in octets.
-    package mutating func store(_ answer: DNSAnswer, for question: DNSQuestion, ttl: Int64, now: Int64) {
+    package mutating func store(
+        _ answer: DNSAnswer, for question: DNSQuestion, ttl: Int64, now: Int64
+    ) {
         var longest = limits.maximumNegativeTTL
         switch answer {
         case .temporaryFailure: return
@@ -75,11 +77,14 @@ package struct DNSCache: Sendable {
         if let slot = slots[question] { remove(slot) }
         let cost = Self.cost(question, answer)
         guard cost <= limits.bytes, limits.entries > 0 else { return }
-        while oldest >= 0, slots.count >= limits.entries || bytes + cost > limits.bytes { remove(oldest) }
+        while oldest >= 0, slots.count >= limits.entries || bytes + cost > limits.bytes {
+            remove(oldest)
+        }
         let lifetime = min(max(ttl, limits.minimumTTL), longest)
         let (expires, overflow) = now.addingReportingOverflow(lifetime)
         let entry = Entry(
-            question: question, answer: answer, expires: overflow ? .max : expires, cost: cost, newer: -1, older: -1)
+            question: question, answer: answer, expires: overflow ? .max : expires, cost: cost,
+            newer: -1, older: -1)
         let slot: Int
         if let reused = free.popLast() {
             slot = reused
@@ -126,7 +131,15 @@ package struct DNSCache: Sendable {
 
     private mutating func unlink(_ slot: Int) {
         guard let entry = entries[slot] else { return }
-        if entry.newer >= 0 { entries[entry.newer]?.older = entry.older } else if newest == slot { newest = entry.older }
-        if entry.older >= 0 { entries[entry.older]?.newer = entry.newer } else if oldest == slot { oldest = entry.newer }
+        if entry.newer >= 0 {
+            entries[entry.newer]?.older = entry.older
+        } else if newest == slot {
+            newest = entry.older
+        }
+        if entry.older >= 0 {
+            entries[entry.older]?.newer = entry.newer
+        } else if oldest == slot {
+            oldest = entry.newer
+        }
     }
 }

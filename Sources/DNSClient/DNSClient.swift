@@ -1,4 +1,5 @@
-// The settings of the DNS client: servers, timeouts, and cache limits. Every default is here with its reason.
+// The settings of the DNS client: servers, timeouts, and cache limits. Every default is
+// here with its reason.
 
 import MailAuth
 
@@ -23,8 +24,10 @@ package struct DNSClientSettings: Sendable {
     package var cache: DNSCacheLimits
 
     package init(
-        servers: [DNSServerAddress] = [], tryMilliseconds: Int32 = 2_000, tries: Int32 = 2, questionMilliseconds: Int64 = 10_000,
-        maximumInFlight: Int = 4_096, udpPayload: Int32 = 1_232, cache: DNSCacheLimits = DNSCacheLimits()
+        servers: [DNSServerAddress] = [], tryMilliseconds: Int32 = 2_000, tries: Int32 = 2,
+        questionMilliseconds: Int64 = 10_000,
+        maximumInFlight: Int = 4_096, udpPayload: Int32 = 1_232,
+        cache: DNSCacheLimits = DNSCacheLimits()
     ) {
         self.servers = servers
         self.tryMilliseconds = tryMilliseconds
@@ -53,7 +56,8 @@ package struct DNSCacheLimits: Sendable {
     package var maximumNegativeTTL: Int64
 
     package init(
-        entries: Int = 20_000, bytes: Int = 16 << 20, minimumTTL: Int64 = 1, maximumTTL: Int64 = 86_400,
+        entries: Int = 20_000, bytes: Int = 16 << 20, minimumTTL: Int64 = 1,
+        maximumTTL: Int64 = 86_400,
         maximumNegativeTTL: Int64 = 3_600
     ) {
         self.entries = entries

@@ -21,11 +21,18 @@ package enum DNSMessage {
 
     /// Writes a recursive query with an OPT record; nil for a name that `DomainName.queryable`
     /// refuses.
-    package static func question(id: UInt16, name: String, type: UInt16, udpPayload: UInt16) -> [UInt8]? {
+    package static func question(
+        id: UInt16, name: String, type: UInt16, udpPayload: UInt16
+    ) -> [UInt8]? {
         guard let name = wireName(name) else { return nil }
-        var message: [UInt8] = [UInt8(id >> 8), UInt8(id & 0xFF), 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, 1]
+        var message: [UInt8] = [
+            UInt8(id >> 8), UInt8(id & 0xFF), 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, 1,
+        ]
         message += name + [UInt8(type >> 8), UInt8(type & 0xFF), 0, UInt8(classIN)]
-        message += [0, 0, UInt8(typeOPT), UInt8(udpPayload >> 8), UInt8(udpPayload & 0xFF), 0, 0, 0, 0, 0, 0]
+        message += [
+            0, 0, UInt8(typeOPT), UInt8(udpPayload >> 8), UInt8(udpPayload & 0xFF), 0, 0, 0, 0, 0,
+            0,
+        ]
         return message
     }
 
@@ -43,7 +50,8 @@ package enum DNSMessage {
 
     /// The content of one message.
     package enum Reply: Sendable, Hashable {
-        /// An answer, and the seconds for which it may be kept; nil if the message gives none (RFC 2308 section 5).
+        /// An answer, and the seconds for which it may be kept; nil if the message
+        /// gives none (RFC 2308 section 5).
         case answer(DNSAnswer, ttl: Int64?)
         /// The server did not understand the query, perhaps because of its OPT record (RFC 6891
         /// section 7).
@@ -58,13 +66,19 @@ package enum DNSMessage {
     ///   - bytes: the whole message.
     ///   - name: the requested name.
     ///   - type: its type.
-    package static func reply(_ bytes: UnsafeBufferPointer<UInt8>, to name: String, _ type: DNSRecordType) -> Reply {
+    package static func reply(
+        _ bytes: UnsafeBufferPointer<UInt8>, to name: String, _ type: DNSRecordType
+    ) -> Reply {
         var reader = DNSReader(bytes)
-        guard let asked = wireName(name), let header = reader.header(), header.isResponse else { return .unusable("garbage") }
-        guard header.counts.question == 1 else {
-            return header.code == 1 && header.counts.question == 0 ? .formatError : .unusable("garbage")
+        guard let asked = wireName(name), let header = reader.header(), header.isResponse else {
+            return .unusable("garbage")
         }
-        guard let question = reader.name(), let askedType = reader.uint16(), let askedClass = reader.uint16(),
+        guard header.counts.question == 1 else {
+            return header.code == 1 && header.counts.question == 0
+                ? .formatError : .unusable("garbage")
+        }
+        guard let question = reader.name(), let askedType = reader.uint16(),
+            let askedClass = reader.uint16(),
             question == asked, askedType == type.code, askedClass == classIN
         else { return .unusable("a response to another query") }
         switch header.code {
@@ -78,7 +92,9 @@ package enum DNSMessage {
         return body(&reader, header: header, asked: asked, type: type)
     }
 
-    private static func body(_ reader: inout DNSReader, header: DNSReader.Header, asked: [UInt8], type: DNSRecordType) -> Reply {
+    private static func body(
+        _ reader: inout DNSReader, header: DNSReader.Header, asked: [UInt8], type: DNSRecordType
+    ) -> Reply {
         var aliases: [[UInt8]: (target: [UInt8], ttl: Int64)] = [:]
         var found: [[UInt8]: (records: [DNSRecord], ttl: Int64)] = [:]
         for _ in 0..<header.counts.answer {
@@ -86,7 +102,9 @@ package enum DNSMessage {
             guard record.class == classIN else { continue }
             if record.type == typeCNAME {
                 var data = reader.at(record.data)
-                guard let target = data.name(), data.position == record.data.upperBound else { return .unusable("garbage") }
+                guard let target = data.name(), data.position == record.data.upperBound else {
+                    return .unusable("garbage")
+                }
                 aliases[record.owner] = (target, record.ttl)
             } else if record.type == type.code {
                 guard let value = reader.value(record, type) else { return .unusable("garbage") }
@@ -105,7 +123,9 @@ package enum DNSMessage {
             }
             guard let alias = aliases[owner] else {
                 let negative: DNSAnswer = header.code == 3 ? .nxDomain : .noData
-                guard let limit = negativeTTL(&reader, count: header.counts.authority) else { return .answer(negative, ttl: nil) }
+                guard let limit = negativeTTL(&reader, count: header.counts.authority) else {
+                    return .answer(negative, ttl: nil)
+                }
                 return .answer(negative, ttl: min(ttl, limit))
             }
             guard visited.insert(alias.target).inserted else { return .unusable("CNAME loop") }
@@ -115,13 +135,16 @@ package enum DNSMessage {
         return .unusable("CNAME chain too long")
     }
 
-    /// The smaller of the SOA record's TTL and its MINIMUM field (RFC 2308 section 5); nil if there is none.
+    /// The smaller of the SOA record's TTL and its MINIMUM field (RFC 2308 section
+    /// 5); nil if there is none.
     private static func negativeTTL(_ reader: inout DNSReader, count: Int) -> Int64? {
         for _ in 0..<count {
             guard let record = reader.record() else { return nil }
             guard record.type == typeSOA, record.class == classIN else { continue }
             var data = reader.at(record.data)
-            guard data.name() != nil, data.name() != nil, record.data.upperBound - data.position == 20 else { return nil }
+            guard data.name() != nil, data.name() != nil,
+                record.data.upperBound - data.position == 20
+            else { return nil }
             data.position += 16
             guard let minimum = data.ttl() else { return nil }
             return min(record.ttl, minimum)

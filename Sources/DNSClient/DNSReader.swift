@@ -1,4 +1,5 @@
-// A cursor over a DNS message (RFC 1035 section 4.1). Every read is checked against the end of the message.
+// A cursor over a DNS message (RFC 1035 section 4.1). Every read is checked against
+// the end of the message.
 
 import InternetMessage
 import MailAuth
@@ -63,11 +64,13 @@ struct DNSReader {
     }
 
     mutating func header() -> Header? {
-        guard uint16() != nil, let flags = uint16(), let questions = uint16(), let answers = uint16(), let authorities = uint16(),
+        guard uint16() != nil, let flags = uint16(), let questions = uint16(),
+            let answers = uint16(), let authorities = uint16(),
             uint16() != nil
         else { return nil }
         return Header(
-            isResponse: flags & 0x8000 != 0 && flags & 0x7800 == 0, isTruncated: flags & 0x0200 != 0, code: Int(flags & 0x0F),
+            isResponse: flags & 0x8000 != 0 && flags & 0x7800 == 0,
+            isTruncated: flags & 0x0200 != 0, code: Int(flags & 0x0F),
             counts: (Int(questions), Int(answers), Int(authorities)))
     }
 
@@ -88,9 +91,12 @@ struct DNSReader {
                 position = end ?? cursor + 1
                 return name
             case 1...63:
-                guard bytes.count - cursor > length, name.count + length + 2 <= Self.maximumName else { return nil }
+                guard bytes.count - cursor > length, name.count + length + 2 <= Self.maximumName
+                else { return nil }
                 name.append(UInt8(length))
-                for octet in bytes[(cursor + 1)...(cursor + length)] { name.append(octet.asciiLowercased) }
+                for octet in bytes[(cursor + 1)...(cursor + length)] {
+                    name.append(octet.asciiLowercased)
+                }
                 cursor += length + 1
             case 0xC0...0xFF:
                 guard bytes.count - cursor >= 2 else { return nil }
@@ -106,7 +112,8 @@ struct DNSReader {
     }
 
     mutating func record() -> Record? {
-        guard let owner = name(), let type = uint16(), let `class` = uint16(), let ttl = ttl(), let length = uint16(),
+        guard let owner = name(), let type = uint16(), let `class` = uint16(), let ttl = ttl(),
+            let length = uint16(),
             bytes.count - position >= Int(length)
         else { return nil }
         let data = position..<(position + Int(length))
@@ -125,18 +132,24 @@ struct DNSReader {
             var text: [UInt8] = []
             guard !record.data.isEmpty else { return nil }
             while data.position < record.data.upperBound {
-                guard let length = data.uint8(), record.data.upperBound - data.position >= Int(length) else { return nil }
+                guard let length = data.uint8(),
+                    record.data.upperBound - data.position >= Int(length)
+                else { return nil }
                 text += bytes[data.position..<(data.position + Int(length))]
                 data.position += Int(length)
             }
             return [.txt(text)]
         case .mx:
-            guard let preference = data.uint16(), let name = data.name(), data.position == record.data.upperBound else {
+            guard let preference = data.uint16(), let name = data.name(),
+                data.position == record.data.upperBound
+            else {
                 return nil
             }
             return Self.text(name).map { [.mx(preference: preference, exchange: $0)] } ?? []
         case .ptr:
-            guard let name = data.name(), data.position == record.data.upperBound else { return nil }
+            guard let name = data.name(), data.position == record.data.upperBound else {
+                return nil
+            }
             return Self.text(name).map { [.ptr($0)] } ?? []
         }
     }
@@ -148,7 +161,9 @@ struct DNSReader {
         var index = 0
         while index < wire.count, wire[index] != 0 {
             let label = wire[(index + 1)...(index + Int(wire[index]))]
-            guard label.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ".") }) else { return nil }
+            guard label.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ".") }) else {
+                return nil
+            }
             labels.append(String(decoding: label, as: UTF8.self))
             index += label.count + 1
         }

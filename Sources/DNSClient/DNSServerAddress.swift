@@ -1,4 +1,5 @@
-// The address of a name server: `192.0.2.53`, `192.0.2.53:5353`, `2001:db8::53`, `[2001:db8::53]:5353`.
+// The address of a name server: `192.0.2.53`, `192.0.2.53:5353`, `2001:db8::53`,
+// `[2001:db8::53]:5353`.
 
 import MailAuth
 
@@ -27,7 +28,9 @@ package struct DNSServerAddress: Sendable, Hashable, CustomStringConvertible {
             host = host[host.index(after: host.startIndex)..<end]
             guard rest.isEmpty || rest.first == ":", host.contains(":") else { return nil }
             if !rest.isEmpty { port = rest.dropFirst() }
-        } else if let colon = host.firstIndex(of: ":"), host[host.index(after: colon)...].firstIndex(of: ":") == nil {
+        } else if let colon = host.firstIndex(of: ":"),
+            host[host.index(after: colon)...].firstIndex(of: ":") == nil
+        {
             port = host[host.index(after: colon)...]
             host = host[..<colon]
         }
@@ -37,9 +40,13 @@ package struct DNSServerAddress: Sendable, Hashable, CustomStringConvertible {
             self.port = Self.defaultPort
             return
         }
-        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(port), number > 0 else { return nil }
+        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(port),
+            number > 0
+        else { return nil }
         self.port = number
     }
 
-    package var description: String { address.isIPv4 ? "\(address):\(port)" : "[\(address)]:\(port)" }
+    package var description: String {
+        address.isIPv4 ? "\(address):\(port)" : "[\(address)]:\(port)"
+    }
 }

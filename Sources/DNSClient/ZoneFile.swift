@@ -3,10 +3,10 @@
 import Foundation
 import MailAuth
 
-/// A zone file: `{"name": {"TXT": ["…"], "A": ["…"], "AAAA": ["…"], "MX": [[10, "mx.example"]], "PTR": ["…"],
-/// "CNAME": "…"}}`.
-/// Instead of records there may be `{"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}`, for a type or
-/// for the whole name. A name that is not in the file does not exist.
+/// A zone file: `{"name": {"TXT": ["…"], "A": ["…"], "AAAA": ["…"], "MX": [[10, "mx.example"]],
+/// "PTR": ["…"], "CNAME": "…"}}`. Instead of records there may be `{"error":
+/// "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}`, for a type or for the whole name. A name that is not in
+/// the file does not exist.
 package struct ZoneFile: Sendable, Decodable {
     /// The nodes by name, as written.
     package let nodes: [String: ZoneResolver.Node]
@@ -36,7 +36,9 @@ package struct ZoneFile: Sendable, Decodable {
                 default:
                     // Zones may contain types that are never queried here: NS, SOA, the SPF type of
                     // RFC 4408.
-                    guard let type = DNSRecordType(rawValue: key.stringValue.uppercased()) else { continue }
+                    guard let type = DNSRecordType(rawValue: key.stringValue.uppercased()) else {
+                        continue
+                    }
                     if let object = try? values.nestedContainer(keyedBy: Key.self, forKey: key) {
                         node.failures[type] = try Self.failure(object, Key("error"))
                     } else {
@@ -57,23 +59,33 @@ package struct ZoneFile: Sendable, Decodable {
         init?(intValue: Int) { return nil }
     }
 
-    private static func failure(_ container: KeyedDecodingContainer<Key>, _ key: Key) throws -> ZoneResolver.Failure {
-        guard let failure = ZoneResolver.Failure(rawValue: try container.decode(String.self, forKey: key)) else {
+    private static func failure(
+        _ container: KeyedDecodingContainer<Key>, _ key: Key
+    ) throws -> ZoneResolver.Failure {
+        guard
+            let failure = ZoneResolver.Failure(
+                rawValue: try container.decode(String.self, forKey: key))
+        else {
             throw DecodingError.dataCorruptedError(
-                forKey: key, in: container, debugDescription: "neither NXDOMAIN, NODATA, SERVFAIL nor TIMEOUT")
+                forKey: key, in: container,
+                debugDescription: "neither NXDOMAIN, NODATA, SERVFAIL nor TIMEOUT")
         }
         return failure
     }
 
-    private static func records(_ container: KeyedDecodingContainer<Key>, _ key: Key, _ type: DNSRecordType) throws -> [DNSRecord]
-    {
+    private static func records(
+        _ container: KeyedDecodingContainer<Key>, _ key: Key, _ type: DNSRecordType
+    ) throws -> [DNSRecord] {
         var list = try container.nestedUnkeyedContainer(forKey: key)
         var records: [DNSRecord] = []
         while !list.isAtEnd {
             switch type {
             case .mx:
                 var pair = try list.nestedUnkeyedContainer()
-                records.append(.mx(preference: try pair.decode(UInt16.self), exchange: try name(pair.decode(String.self))))
+                records.append(
+                    .mx(
+                        preference: try pair.decode(UInt16.self),
+                        exchange: try name(pair.decode(String.self))))
             case .txt: records.append(.txt(Array(try list.decode(String.self).utf8)))
             case .ptr: records.append(.ptr(try name(list.decode(String.self))))
             case .a, .aaaa:
@@ -81,7 +93,8 @@ package struct ZoneFile: Sendable, Decodable {
                 let bytes = Array(text.utf8)[...]
                 guard let octets = type == .a ? IPAddress.ipv4(bytes) : IPAddress.ipv6(bytes) else {
                     throw DecodingError.dataCorruptedError(
-                        forKey: key, in: container, debugDescription: "\(text) is no \(type == .a ? "IPv4" : "IPv6") address")
+                        forKey: key, in: container,
+                        debugDescription: "\(text) is no \(type == .a ? "IPv4" : "IPv6") address")
                 }
                 records.append(.address(octets))
             }
@@ -89,11 +102,14 @@ package struct ZoneFile: Sendable, Decodable {
         return records
     }
 
-    private static func name(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
+    private static func name(_ text: String) -> String {
+        text.hasSuffix(".") ? String(text.dropLast()) : text
+    }
 
     private static func describe(_ error: DecodingError) -> String {
         switch error {
-        case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context),
+        case .dataCorrupted(let context), .keyNotFound(_, let context),
+            .typeMismatch(_, let context),
             .valueNotFound(_, let context):
             let path = context.codingPath.map(\.stringValue).joined(separator: " → ")
             return path.isEmpty ? context.debugDescription : "\(path): \(context.debugDescription)"

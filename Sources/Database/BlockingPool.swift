@@ -6,7 +6,8 @@ import NIOPosix
 /// The kinds of blocking work. Each has separate threads, so that none waits for another one that
 /// is slow.
 package enum BlockingWork: CaseIterable, Sendable {
-    case requests, service, policies, issuers, deliveries, lease, domains, claims, claimRounds, mail, codes, trials
+    case requests, service, policies, issuers, deliveries, lease, domains, claims, claimRounds,
+        mail, codes, trials
 
     package struct Facts: Sendable {
         package let name: String
@@ -19,7 +20,9 @@ package enum BlockingWork: CaseIterable, Sendable {
         package let reason: String
 
         fileprivate init(_ name: String, _ threads: Int, isShared: Bool = false, _ reason: String) {
-            (self.name, self.threads, self.isShared, self.reason) = (name, threads, isShared, reason)
+            (self.name, self.threads, self.isShared, self.reason) = (
+                name, threads, isShared, reason
+            )
         }
     }
 
@@ -31,7 +34,8 @@ package enum BlockingWork: CaseIterable, Sendable {
         case .requests:
             Facts(
                 "requests", Self.readers + WriteQueue.sharedThreads, isShared: true,
-                "HTTP requests that use the store: as many threads as may wait to write, and eight for reads")
+                "HTTP requests that use the store: as many threads as may wait to write, and eight for reads"
+            )
         case .service:
             Facts(
                 "service", 8,
@@ -40,17 +44,29 @@ package enum BlockingWork: CaseIterable, Sendable {
         case .policies:
             Facts(
                 "policies", 2, isShared: true,
-                "slow policies: one decision runs and one waits; other decisions do not wait for them")
+                "slow policies: one decision runs and one waits; other decisions do not wait for them"
+            )
         case .issuers:
             Facts("issuers", 4, "issuers, signing keys and their signals: sign-ins wait for them")
         case .deliveries: Facts("deliveries", 4, "events and their results")
-        case .lease: Facts("lease", 1, "the lease on delivery, renewed even while many results are written")
-        case .domains: Facts("domains", 4, isShared: true, "checks of domains that teams request: the DNS may be slow")
-        case .claims: Facts("claims", 2, isShared: true, "proofs of domains that teams request, likewise")
-        case .claimRounds: Facts("claim rounds", 1, "due proofs of domains, independent of teams' requests")
-        case .mail: Facts("mail", 2, isShared: true, "messages to inboxes that the operator adds: mail servers may be slow")
-        case .codes: Facts("codes", 2, isShared: true, "messages to addresses that teams claim, likewise")
-        case .trials: Facts("trials", 4, isShared: true, "`postern sandbox` and `postern policy bench`")
+        case .lease:
+            Facts("lease", 1, "the lease on delivery, renewed even while many results are written")
+        case .domains:
+            Facts(
+                "domains", 4, isShared: true,
+                "checks of domains that teams request: the DNS may be slow")
+        case .claims:
+            Facts("claims", 2, isShared: true, "proofs of domains that teams request, likewise")
+        case .claimRounds:
+            Facts("claim rounds", 1, "due proofs of domains, independent of teams' requests")
+        case .mail:
+            Facts(
+                "mail", 2, isShared: true,
+                "messages to inboxes that the operator adds: mail servers may be slow")
+        case .codes:
+            Facts("codes", 2, isShared: true, "messages to addresses that teams claim, likewise")
+        case .trials:
+            Facts("trials", 4, isShared: true, "`postern sandbox` and `postern policy bench`")
         }
     }
 }
@@ -76,7 +92,9 @@ package final class BlockingPool: Sendable {
     /// cancelled or the threads have ended.
     package func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
         do {
-            return try await pool.runIfActive { try WriteQueue.$isOnSharedThread.withValue(self.isShared) { try body() } }
+            return try await pool.runIfActive {
+                try WriteQueue.$isOnSharedThread.withValue(self.isShared) { try body() }
+            }
         } catch is NIOThreadPoolError.ThreadPoolInactive {
             throw CancellationError()
         }

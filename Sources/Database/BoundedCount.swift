@@ -10,7 +10,9 @@ package enum BoundedCount {
     package static let rows = 10_000
 
     /// A count up to `bound`, for people.
-    package static func text(_ count: Int) -> String { count > bound ? "more than 100,000" : "\(count)" }
+    package static func text(_ count: Int) -> String {
+        count > bound ? "more than 100,000" : "\(count)"
+    }
 }
 
 extension SQLQuerying {
@@ -21,12 +23,14 @@ extension SQLQuerying {
     ///   - piece: a query of the rows after a key, in key order, with the given limit. It returns
     ///     their `count`, and the `last` key or NULL.
     package func count(
-        upTo bound: Int, after: Int64 = 0, rows: Int = BoundedCount.rows, _ piece: (_ after: Int64, _ limit: SQL) -> SQL
+        upTo bound: Int, after: Int64 = 0, rows: Int = BoundedCount.rows,
+        _ piece: (_ after: Int64, _ limit: SQL) -> SQL
     ) throws(StoreFailure) -> Int {
         let limit = SQL.limit(rows)
         var (count, after) = (0, after)
         while count <= bound {
-            guard let found = try row(piece(after, limit)), let last: Int64 = try found["last"] else { return count }
+            guard let found = try row(piece(after, limit)), let last: Int64 = try found["last"]
+            else { return count }
             count += try found["count"]
             after = last
         }

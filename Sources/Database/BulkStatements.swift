@@ -35,7 +35,9 @@ package enum BulkStatements {
 extension SQLQuerying {
     /// Runs a query for many keys.
     /// - Parameter sql: makes the query from the list in parentheses that follows `IN`.
-    package func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> [SQLRow] {
+    package func rows<Key: SQLBindable>(
+        for keys: [Key], _ sql: (_ list: SQL) -> SQL
+    ) throws(StoreFailure) -> [SQLRow] {
         var all: [SQLRow] = []
         for list in BulkStatements.lists(keys) { all += try rows(sql("\(list: list)")) }
         return all
@@ -56,12 +58,18 @@ extension DatabaseConnection {
     ///   - ending: for example `ON CONFLICT` or `RETURNING`.
     /// - Returns: the rows of `RETURNING`, in any order.
     @discardableResult
-    package func insert(_ rows: [[any SQLBindable]], into table: String, _ ending: SQL = "") throws(StoreFailure) -> [SQLRow] {
+    package func insert(
+        _ rows: [[any SQLBindable]], into table: String, _ ending: SQL = ""
+    ) throws(StoreFailure) -> [SQLRow] {
         let rows = rows.map { $0.map(\.sqlValue) }
         var returned: [SQLRow] = []
         for range in BulkStatements.ranges(rows.count) {
             let sql: SQL = "INSERT INTO \(raw: table) VALUES \(rows: rows[range]) \(ending)"
-            if ending.text.contains("RETURNING") { returned += try self.rows(sql) } else { try run(sql) }
+            if ending.text.contains("RETURNING") {
+                returned += try self.rows(sql)
+            } else {
+                try run(sql)
+            }
         }
         return returned
     }
@@ -69,7 +77,9 @@ extension DatabaseConnection {
     /// Changes rows with a table of values, whose columns are `v.column1`, `v.column2`…
     /// - Parameter assignments: the assignments after `SET`; `key` is the column that is compared
     ///   with `v.column1`.
-    package func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws(StoreFailure) {
+    package func update(
+        _ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL
+    ) throws(StoreFailure) {
         let rows = rows.map { $0.map(\.sqlValue) }
         for range in BulkStatements.ranges(rows.count) {
             try run(
@@ -83,7 +93,9 @@ extension DatabaseConnection {
     /// Runs a change for many keys. Returns the number of changed rows.
     /// - Parameter sql: makes the change from the list in parentheses that follows `IN`.
     @discardableResult
-    package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> Int {
+    package func run<Key: SQLBindable>(
+        for keys: [Key], _ sql: (_ list: SQL) -> SQL
+    ) throws(StoreFailure) -> Int {
         var count = 0
         for list in BulkStatements.lists(keys) { count += try run(sql("\(list: list)")) }
         return count

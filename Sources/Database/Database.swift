@@ -49,7 +49,8 @@ package protocol DatabaseConnection: SQLQuerying {
     func runScript(_ sql: String) throws(StoreFailure)
 }
 
-/// A database: many readers and one writer at a time, over several processes or hosts. All calls block.
+/// A database: many readers and one writer at a time, over several processes or
+/// hosts. All calls block.
 package protocol Database: SQLQuerying, Sendable {
     var dialect: Dialect { get }
 
@@ -66,18 +67,24 @@ package protocol Database: SQLQuerying, Sendable {
     /// nil for the engine's own timeout. An engine whose writers do not wait for each other may
     /// ignore it.
     @discardableResult
-    func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T
+    func write<T>(
+        _ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T
 
     /// As `write`, for a change of many rows that would conflict with every small concurrent one.
     /// Other writers wait until it has ended. It should take some ten milliseconds.
     @discardableResult
-    func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
+    func writeAlone<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T
 
     /// As `write`, for a command that may write many rows for seconds. It runs beside other
     /// writers, and alone only after a conflict. It is repeated for longer than a change that a
     /// request waits for.
     @discardableResult
-    func writeAtLength<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
+    func writeAtLength<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T
 
     /// Ensures that the database's files are still in their place. Throws `unreachable` otherwise.
     func requireInPlace() throws(StoreFailure)
@@ -95,7 +102,8 @@ package protocol Database: SQLQuerying, Sendable {
     /// words with hyphens.
     func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)?
 
-    /// The same database for callers that cannot wait long: if connections are few, some are reserved for them.
+    /// The same database for callers that cannot wait long: if connections are few,
+    /// some are reserved for them.
     var first: any Database { get }
 
     /// Ends all connections; later calls fail. Waits for running ones.
@@ -130,24 +138,33 @@ extension Database {
     package func readAtLength<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try read { connection throws(StoreFailure) in
             try connection.runScript(
-                dialect.translate("{postgresql}SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on"))
+                dialect.translate(
+                    "{postgresql}SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on"))
             return try body(connection)
         }
     }
 
-    package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+    package func rehearse<T>(
+        _ body: (any Database) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
         try rehearsedInTransaction(body)
     }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+    package func write<T>(
+        _ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
         try write(durability, body)
     }
 
-    package func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+    package func writeAlone<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
         try write(durability, body)
     }
 
-    package func writeAtLength<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+    package func writeAtLength<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
         try write(durability, body)
     }
 

@@ -47,8 +47,9 @@ package final class GroupCommit: Sendable {
         SystemThread.detach { [self] in work() }
     }
 
-    /// Runs `change` in a durable transaction and returns its result. The change may run again, alone, if another one in the
-    /// same transaction failed, so it must have no effect outside the database.
+    /// Runs `change` in a durable transaction and returns its result. The change may run
+    /// again, alone, if another one in the same transaction failed, so it must have no
+    /// effect outside the database.
     package func run<Value: Sendable>(
         _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
     ) async throws(StoreFailure) -> Value {
@@ -106,13 +107,16 @@ package final class GroupCommit: Sendable {
         if isTaken {
             wakeUp.signal()
         } else {
-            job.finish(.temporary(.resources, "too many changes are waiting, or the store is closing"))
+            job.finish(
+                .temporary(.resources, "too many changes are waiting, or the store is closing"))
         }
     }
 
     /// Whether a write to the store takes longer than `timeout`.
     package var isStalled: Bool {
-        state.withLock { state in state.began.map { ContinuousClock.now - $0 > Self.timeout } ?? false }
+        state.withLock { state in
+            state.began.map { ContinuousClock.now - $0 > Self.timeout } ?? false
+        }
     }
 
     /// Ends the thread after all waiting changes are written. Later changes are refused.

@@ -8,8 +8,8 @@ import Synchronization
 /// share the cost of beginning and ending a snapshot and of waking a thread. A single caller does
 /// not wait for other callers.
 package final class GroupRead: Sendable {
-    /// A read and its waiting caller. `perform` keeps its result or its error, and returns whether it succeeded; `finish`
-    /// delivers it.
+    /// A read and its waiting caller. `perform` keeps its result or its error, and returns whether
+    /// it succeeded; `finish` delivers it.
     private struct Job: Sendable {
         let perform: @Sendable (any DatabaseConnection) -> Bool
         let finish: @Sendable (StoreFailure?) -> Void
@@ -29,10 +29,14 @@ package final class GroupRead: Sendable {
         var isOfDisk: Bool { blocks > 4 }
         var mostThreads: Int { isOfDisk ? GroupRead.threads : GroupRead.threads / 2 }
         /// The number of reads that one thread runs together.
-        var share: Int { isOfDisk ? min(GroupRead.batch, jobs.count / GroupRead.threads + 1) : GroupRead.batch }
+        var share: Int {
+            isOfDisk ? min(GroupRead.batch, jobs.count / GroupRead.threads + 1) : GroupRead.batch
+        }
         /// The working thread also runs reads that arrive while it works. Another thread helps if
         /// these are too many for it.
-        var needsThread: Bool { awake < mostThreads && (isOfDisk || jobs.count > awake * GroupRead.batch / 2) }
+        var needsThread: Bool {
+            awake < mostThreads && (isOfDisk || jobs.count > awake * GroupRead.batch / 2)
+        }
     }
 
     /// Maximum number of waiting reads; further callers get `resources`.
@@ -50,7 +54,9 @@ package final class GroupRead: Sendable {
     /// Starts the threads; end them with `close`.
     /// - Parameter blocksRead: returns the blocks that the calling thread has read from a disk so
     ///   far.
-    package init(_ database: any Database, blocksRead: @escaping @Sendable () -> Int = blocksOfThread) {
+    package init(
+        _ database: any Database, blocksRead: @escaping @Sendable () -> Int = blocksOfThread
+    ) {
         self.database = database
         self.blocksRead = blocksRead
         for _ in 0..<Self.threads { SystemThread.detach { [self] in work() } }
@@ -61,7 +67,8 @@ package final class GroupRead: Sendable {
     package func run<Value: Sendable>(
         _ read: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
     ) async throws(StoreFailure) -> Value {
-        try await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Value, StoreFailure>, Never>) in
+        try await withUnsafeContinuation {
+            (continuation: UnsafeContinuation<Result<Value, StoreFailure>, Never>) in
             let result = ResultBox<Result<Value, StoreFailure>>()
             let job = Job(
                 perform: { connection in
@@ -79,14 +86,19 @@ package final class GroupRead: Sendable {
                             ?? .failure(.temporary(.resources, "a read was not run")))
                 })
             let (isTaken, wakes) = state.withLock { state in
-                guard !state.isClosed, state.jobs.count < Self.capacity else { return (false, false) }
+                guard !state.isClosed, state.jobs.count < Self.capacity else {
+                    return (false, false)
+                }
                 state.jobs.append(job)
                 guard state.needsThread else { return (true, false) }
                 state.awake += 1
                 return (true, true)
             }
             if wakes { wakeUp.signal() }
-            if !isTaken { job.finish(.temporary(.resources, "too many reads are waiting, or the store is closing")) }
+            if !isTaken {
+                job.finish(
+                    .temporary(.resources, "too many reads are waiting, or the store is closing"))
+            }
         }.get()
     }
 
@@ -103,7 +115,9 @@ package final class GroupRead: Sendable {
             while true {
                 let blocks = blocksRead()
                 let (jobs, isClosed) = state.withLock { state in
-                    if done > 0 { state.blocks += (Double(blocks - before) / Double(done) - state.blocks) / 16 }
+                    if done > 0 {
+                        state.blocks += (Double(blocks - before) / Double(done) - state.blocks) / 16
+                    }
                     let jobs = Array(state.jobs.prefix(state.share))
                     state.jobs.removeFirst(jobs.count)
                     // In the same locked step as the check of the queue, so that no later read
@@ -136,7 +150,9 @@ package final class GroupRead: Sendable {
         do {
             // After a failed statement PostgreSQL refuses further ones, so the reads after it must
             // run again.
-            let good = try database.read { connection in jobs.prefix { $0.perform(connection) }.count }
+            let good = try database.read { connection in
+                jobs.prefix { $0.perform(connection) }.count
+            }
             for job in jobs.prefix(good) { job.finish(nil) }
             if jobs.count == 1 {
                 if good == 0 { jobs[0].finish(nil) }

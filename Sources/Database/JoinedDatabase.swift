@@ -13,7 +13,9 @@ extension Database {
     }
 
     /// Runs `body` on one snapshot of this database. It must not write.
-    package func readAsOne<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+    package func readAsOne<T>(
+        _ body: (any Database) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
         try read { connection throws(StoreFailure) in
             try body(JoinedDatabase(dialect: dialect, connection: connection))
         }

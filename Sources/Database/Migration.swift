@@ -3,7 +3,8 @@
 import MailCrypto
 import Support
 
-/// A numbered change of the schema. A released one never changes: its checksum is recorded in every database.
+/// A numbered change of the schema. A released one never changes: its checksum is
+/// recorded in every database.
 package struct Migration: Sendable {
     /// From 1, increasing.
     package let version: Int64

@@ -93,10 +93,12 @@ struct MigrationReader {
             case .other: break
             }
         }
-        return MigrationStep(title: migration.title, passes: passes, removed: removed.filter { !added.contains($0) })
+        return MigrationStep(
+            title: migration.title, passes: passes, removed: removed.filter { !added.contains($0) })
     }
 
-    /// Statements without comments, and without the bodies of triggers and functions: these run later.
+    /// Statements without comments, and without the bodies of triggers and
+    /// functions: these run later.
     static func statements(of migration: Migration, _ dialect: Dialect) -> [SchemaStatement] {
         let lines = dialect.translate(migration.sql).split(separator: "\n")
         let text = lines.filter { !$0.drop { $0 == " " }.hasPrefix("--") }.joined(separator: "\n")
@@ -104,7 +106,9 @@ struct MigrationReader {
         for piece in text.split(separator: ";") {
             let statement = SchemaStatement(piece)
             if let within = end {
-                if within == "END" ? statement.words == ["END"] : statement.words.contains(within) { end = nil }
+                if within == "END" ? statement.words == ["END"] : statement.words.contains(within) {
+                    end = nil
+                }
             } else {
                 statements.append(statement)
                 end = statement.bodyEnd
@@ -130,17 +134,19 @@ struct SchemaStatement {
 
     /// Words and names, without punctuation.
     let words: [String]
-    /// The word that ends the body that follows: `END` of a trigger, the quote of a function or a block. Nil if the statement
-    /// is complete.
+    /// The word that ends the body that follows: `END` of a trigger, the quote of a function or a
+    /// block. Nil if the statement is complete.
     let bodyEnd: String?
 
     init(_ text: Substring) {
-        words = text.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "$") }.map(String.init)
+        words = text.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "$") }.map(
+            String.init)
         let quote = words.first { $0.hasPrefix("$") && $0.hasSuffix("$") }
         if let quote, !words.count(where: { $0 == quote }).isMultiple(of: 2) {
             bodyEnd = quote
         } else {
-            bodyEnd = words.starts(with: ["CREATE", "TRIGGER"]) && words.contains("BEGIN") ? "END" : nil
+            bodyEnd =
+                words.starts(with: ["CREATE", "TRIGGER"]) && words.contains("BEGIN") ? "END" : nil
         }
     }
 
@@ -154,7 +160,8 @@ struct SchemaStatement {
         case ("DROP", "TABLE"): return .dropTable(word(2))
         case ("ALTER", "TABLE"):
             switch (word(3), word(4)) {
-            case ("ADD", "COLUMN"): return .addColumn(word(2), word(5), isChecked: words.contains("CHECK"))
+            case ("ADD", "COLUMN"):
+                return .addColumn(word(2), word(5), isChecked: words.contains("CHECK"))
             case ("DROP", "COLUMN"): return .dropColumn(word(2), word(5))
             case ("RENAME", "COLUMN"): return .renameColumn(word(2), word(5), word(7))
             case ("RENAME", "TO"): return .renameTable(word(2), word(5))
@@ -163,7 +170,10 @@ struct SchemaStatement {
         case ("UPDATE", _): return .change([word(1)])
         case ("DELETE", "FROM"): return .change([word(2)])
         case ("INSERT", "INTO"):
-            return .fill(word(2), words.indices.filter { ["FROM", "JOIN"].contains(words[$0]) }.map { word($0 + 1) }.reversed())
+            return .fill(
+                word(2),
+                words.indices.filter { ["FROM", "JOIN"].contains(words[$0]) }.map { word($0 + 1) }
+                    .reversed())
         default: return .other
         }
     }

@@ -22,7 +22,9 @@ package struct Migrator: Sendable {
     /// Applies missing migrations. Several processes may try at once: each step takes the writer's
     /// lock and checks again. Throws `newerSchema` if the database is newer than the program, and
     /// `changedMigration` if its history differs. A complete database is only read.
-    package func migrate(_ database: any Database, now: Int64) throws(StoreFailure) -> MigrationReport {
+    package func migrate(
+        _ database: any Database, now: Int64
+    ) throws(StoreFailure) -> MigrationReport {
         if try pending(database).isEmpty {
             return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
         }
@@ -80,8 +82,11 @@ package struct Migrator: Sendable {
         for migration in migrations where missing.contains(migration.title) {
             var step = reader.step(migration)
             for index in step.passes.indices where !isEmpty {
-                step.passes[index].rows = try database.readAtLength { connection throws(StoreFailure) in
-                    try connection.rows("SELECT COUNT(*) AS found FROM \(step.passes[index].table)", []).first?["found"] ?? 0
+                step.passes[index].rows = try database.readAtLength {
+                    connection throws(StoreFailure) in
+                    try connection.rows(
+                        "SELECT COUNT(*) AS found FROM \(step.passes[index].table)", []
+                    ).first?["found"] ?? 0
                 }
             }
             steps.append(step)
@@ -90,7 +95,9 @@ package struct Migrator: Sendable {
     }
 
     /// Whether any migration has been applied. Changes nothing.
-    package func isBegun(_ database: any Database) throws(StoreFailure) -> Bool { try pending(database).count < migrations.count }
+    package func isBegun(_ database: any Database) throws(StoreFailure) -> Bool {
+        try pending(database).count < migrations.count
+    }
 
     /// Throws `corrupted` for an empty database: if a store was lost, mail to all its addresses
     /// would be refused permanently.
@@ -104,7 +111,8 @@ package struct Migrator: Sendable {
 
     /// The version of the database, after comparing its history with this program's.
     private func check(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
-        let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version")
+        let rows = try connection.rows(
+            "SELECT version, checksum FROM schema_migrations ORDER BY version")
         var version: Int64 = 0
         for row in rows {
             version = try row["version"]
@@ -119,7 +127,8 @@ package struct Migrator: Sendable {
                 throw .permanent(
                     .changedMigration,
                     "the database was made with another edit of \(known.title), and before the first release there is no upgrade: "
-                        + "start again with postern init in an empty folder, with an empty database")
+                        + "start again with postern init in an empty folder, with an empty database"
+                )
             }
         }
         return version

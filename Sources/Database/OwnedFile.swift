@@ -29,7 +29,9 @@ package enum OwnedFile {
     ///   - flags: as for open(2); `O_CLOEXEC` is added.
     ///   - mode: of a new file.
     /// - Returns: the descriptor, which the caller must close.
-    package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws(Failure) -> Int32 {
+    package static func open(
+        _ path: String, _ flags: Int32, mode: mode_t = 0o600
+    ) throws(Failure) -> Int32 {
         // In these folders the kernel's links point to open files, not to paths.
         let isSystems = path.hasPrefix("/dev/") || path.hasPrefix("/proc/")
         guard geteuid() == 0, !isSystems else {
@@ -46,7 +48,9 @@ package enum OwnedFile {
             let file = openat(directory, name, flags | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
             if file >= 0 {
                 var status = stat()
-                guard fstat(directory, &status) == 0, fchown(file, status.st_uid, status.st_gid) == 0 else {
+                guard fstat(directory, &status) == 0,
+                    fchown(file, status.st_uid, status.st_gid) == 0
+                else {
                     let failure = failure(path)
                     close(file)
                     unlinkat(directory, name, 0)
@@ -76,7 +80,9 @@ package enum OwnedFile {
             guard status.st_uid == 0 else {
                 throw Failure(
                     path: path, code: ELOOP,
-                    reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
+                    reason:
+                        "it is a symbolic link of another user, which root does not follow: name the file itself"
+                )
             }
             // Reads the opened link itself, even if another file has its name by now.
             let target = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, length in
@@ -95,7 +101,9 @@ package enum OwnedFile {
     package static func adopt(folder path: String) throws(Failure) {
         guard geteuid() == 0 else { return }
         var status = stat()
-        guard stat(split(path).folder, &status) == 0, lchown(path, status.st_uid, status.st_gid) == 0 else { throw failure(path) }
+        guard stat(split(path).folder, &status) == 0,
+            lchown(path, status.st_uid, status.st_gid) == 0
+        else { throw failure(path) }
     }
 
     /// Creates a file or replaces its content, and writes all octets. If that fails, for example on
@@ -104,7 +112,8 @@ package enum OwnedFile {
     /// - Parameter isModeFixed: whether to set exactly this mode, independent of the umask and the
     ///   previous mode.
     package static func write(
-        _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666, isModeFixed: Bool = false
+        _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666,
+        isModeFixed: Bool = false
     ) throws(Failure) {
         let octets = Array(octets)
         if let (target, old) = try replaceable(path) {
@@ -113,8 +122,12 @@ package enum OwnedFile {
             if let file = try? open(new, O_WRONLY | O_CREAT | O_EXCL, mode: mode) {
                 defer { close(file) }
                 do throws(Failure) {
-                    try fill(file, octets, path, mode: isModeFixed ? mode : old.map { $0.st_mode & 0o7777 })
-                    if let old, geteuid() == 0, fchown(file, old.st_uid, old.st_gid) != 0 { throw failure(path) }
+                    try fill(
+                        file, octets, path,
+                        mode: isModeFixed ? mode : old.map { $0.st_mode & 0o7777 })
+                    if let old, geteuid() == 0, fchown(file, old.st_uid, old.st_gid) != 0 {
+                        throw failure(path)
+                    }
                     guard fsync(file) == 0, rename(new, target) == 0 else { throw failure(path) }
                 } catch {
                     unlink(new)
@@ -131,12 +144,16 @@ package enum OwnedFile {
     /// The place for a new file that replaces the path, and the present file. Nil for paths that
     /// must be written to directly: devices, pipes, folders, links without a target, files of other
     /// users.
-    private static func replaceable(_ path: String) throws(Failure) -> (target: String, old: stat?)? {
+    private static func replaceable(_ path: String) throws(Failure) -> (target: String, old: stat?)?
+    {
         guard !path.hasPrefix("/dev/"), !path.hasPrefix("/proc/") else { return nil }
         var target = try resolve(path)
         var status = stat()
-        guard stat(target, &status) == 0 else { return lstat(target, &status) == 0 ? nil : (target, nil) }
-        guard status.st_mode & S_IFMT == S_IFREG, geteuid() == 0 || status.st_uid == geteuid() else { return nil }
+        guard stat(target, &status) == 0 else {
+            return lstat(target, &status) == 0 ? nil : (target, nil)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG, geteuid() == 0 || status.st_uid == geteuid()
+        else { return nil }
         if geteuid() != 0 {
             guard let name = realpath(target, nil) else { return nil }
             target = String(cString: name)
@@ -145,7 +162,9 @@ package enum OwnedFile {
         return (target, status)
     }
 
-    private static func fill(_ file: Int32, _ octets: [UInt8], _ path: String, mode: mode_t?) throws(Failure) {
+    private static func fill(
+        _ file: Int32, _ octets: [UInt8], _ path: String, mode: mode_t?
+    ) throws(Failure) {
         if let mode, fchmod(file, mode) != 0 { throw failure(path) }
         var rest = octets[...]
         while !rest.isEmpty {
@@ -165,6 +184,8 @@ package enum OwnedFile {
         let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         guard let slash = trimmed.lastIndex(of: "/") else { return (".", trimmed) }
         let folder = trimmed[..<slash]
-        return (folder.isEmpty ? "/" : String(folder), String(trimmed[trimmed.index(after: slash)...]))
+        return (
+            folder.isEmpty ? "/" : String(folder), String(trimmed[trimmed.index(after: slash)...])
+        )
     }
 }

@@ -4,7 +4,9 @@ extension Database {
     /// Runs `body` on a database with the contents of this one; none of its changes remain. This
     /// uses a transaction that is rolled back at the end, which works for every engine with row
     /// versions. An engine in which this would block other writers has its own implementation.
-    package func rehearsedInTransaction<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+    package func rehearsedInTransaction<T>(
+        _ body: (any Database) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
         try rehearsed(body) { change throws(StoreFailure) in try write(.relaxed, change) }
     }
 

@@ -27,14 +27,18 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
     package let arguments: [SQLValue]
 
     /// A text and the values of its `?`.
-    package init(_ text: String, _ arguments: [SQLValue]) { (self.text, self.arguments) = (text, arguments) }
+    package init(_ text: String, _ arguments: [SQLValue]) {
+        (self.text, self.arguments) = (text, arguments)
+    }
 
     package init(stringLiteral text: String) {
         assert(!text.contains("?"), "interpolate the value: \(text)")
         self.init(text, [])
     }
 
-    package init(stringInterpolation parts: StringInterpolation) { self.init(parts.text, parts.arguments) }
+    package init(stringInterpolation parts: StringInterpolation) {
+        self.init(parts.text, parts.arguments)
+    }
 
     /// All of these conditions, joined by `AND`; always true if the list is empty.
     package static func all(_ conditions: [SQL]) -> SQL {
@@ -86,14 +90,19 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
         }
 
         /// Binds values of several types in parentheses.
-        package mutating func appendInterpolation(list: [any SQLBindable]) { append(list: list.lazy.map(\.sqlValue)) }
+        package mutating func appendInterpolation(list: [any SQLBindable]) {
+            append(list: list.lazy.map(\.sqlValue))
+        }
 
         /// Binds values with commas between them, as after `SELECT`.
-        package mutating func appendInterpolation(each values: [any SQLBindable]) { append(values.lazy.map(\.sqlValue)) }
+        package mutating func appendInterpolation(each values: [any SQLBindable]) {
+            append(values.lazy.map(\.sqlValue))
+        }
 
         /// Binds rows of equal length, as after `VALUES`: `(?, ?), (?, ?)`.
         package mutating func appendInterpolation(rows: some Collection<[SQLValue]>) {
-            let places = "(?" + String(repeating: ", ?", count: max(1, rows.first?.count ?? 1) - 1) + ")"
+            let places =
+                "(?" + String(repeating: ", ?", count: max(1, rows.first?.count ?? 1) - 1) + ")"
             text += repeatElement(places, count: rows.count).joined(separator: ", ")
             for row in rows { arguments += row }
         }
@@ -117,12 +126,16 @@ extension SQLValue: SQLBindable {
 
 extension Int64: SQLCodable {
     package var sqlValue: SQLValue { .integer(self) }
-    package static func read(_ value: SQLValue) -> Int64? { if case .integer(let integer) = value { integer } else { nil } }
+    package static func read(_ value: SQLValue) -> Int64? {
+        if case .integer(let integer) = value { integer } else { nil }
+    }
 }
 
 extension Int: SQLCodable {
     package var sqlValue: SQLValue { .integer(Int64(self)) }
-    package static func read(_ value: SQLValue) -> Int? { Int64.read(value).flatMap(Int.init(exactly:)) }
+    package static func read(_ value: SQLValue) -> Int? {
+        Int64.read(value).flatMap(Int.init(exactly:))
+    }
 }
 
 /// 0 is false, every other integer true.
@@ -133,13 +146,17 @@ extension Bool: SQLCodable {
 
 extension String: SQLCodable {
     package var sqlValue: SQLValue { .text(self) }
-    package static func read(_ value: SQLValue) -> String? { if case .text(let text) = value { text } else { nil } }
+    package static func read(_ value: SQLValue) -> String? {
+        if case .text(let text) = value { text } else { nil }
+    }
 }
 
 /// Octets.
 extension [UInt8]: SQLCodable {
     package var sqlValue: SQLValue { .blob(self) }
-    package static func read(_ value: SQLValue) -> [UInt8]? { if case .blob(let octets) = value { octets } else { nil } }
+    package static func read(_ value: SQLValue) -> [UInt8]? {
+        if case .blob(let octets) = value { octets } else { nil }
+    }
 }
 
 /// Nil is NULL.
@@ -158,5 +175,7 @@ extension SQLBindable where Self: RawRepresentable, RawValue: SQLBindable {
 }
 
 extension SQLReadable where Self: RawRepresentable, RawValue: SQLReadable {
-    package static func read(_ value: SQLValue) -> Self? { RawValue.read(value).flatMap(Self.init(rawValue:)) }
+    package static func read(_ value: SQLValue) -> Self? {
+        RawValue.read(value).flatMap(Self.init(rawValue:))
+    }
 }

@@ -21,8 +21,12 @@ package final class SQLColumns: Sendable {
     }
 
     fileprivate func place(_ name: String) throws(StoreFailure) -> Int {
-        guard let place = places[name] else { throw .permanent(.unexpectedData, "a result has no column \(name)") }
-        guard let place else { throw .permanent(.unexpectedData, "a result has several columns \(name)") }
+        guard let place = places[name] else {
+            throw .permanent(.unexpectedData, "a result has no column \(name)")
+        }
+        guard let place else {
+            throw .permanent(.unexpectedData, "a result has several columns \(name)")
+        }
         return place
     }
 }
@@ -44,7 +48,8 @@ package struct SQLRow: Sendable {
     package subscript<Value: SQLReadable>(_ name: String) -> Value {
         get throws(StoreFailure) {
             guard let value = Value.read(values[try columns.place(name)]) else {
-                throw .permanent(.unexpectedData, "column \(name) of a result is not of type \(Value.self)")
+                throw .permanent(
+                    .unexpectedData, "column \(name) of a result is not of type \(Value.self)")
             }
             return value
         }
@@ -52,9 +57,12 @@ package struct SQLRow: Sendable {
 
     /// The only column. Throws `unexpectedData` if there are several columns, or if it has another
     /// type.
-    package func only<Value: SQLReadable>(_ type: Value.Type = Value.self) throws(StoreFailure) -> Value {
+    package func only<Value: SQLReadable>(
+        _ type: Value.Type = Value.self
+    ) throws(StoreFailure) -> Value {
         guard values.count == 1, let name = columns.names.first else {
-            throw .permanent(.unexpectedData, "a result has \(values.count) columns in place of one")
+            throw .permanent(
+                .unexpectedData, "a result has \(values.count) columns in place of one")
         }
         return try self[name]
     }
@@ -70,18 +78,24 @@ package protocol SQLQuerying {
 
 extension SQLQuerying {
     /// All rows.
-    package func rows(_ sql: SQL) throws(StoreFailure) -> [SQLRow] { try rows(sql.text, sql.arguments) }
+    package func rows(_ sql: SQL) throws(StoreFailure) -> [SQLRow] {
+        try rows(sql.text, sql.arguments)
+    }
 
     /// The first row, or nil. The query itself should ensure that there is only one.
     package func row(_ sql: SQL) throws(StoreFailure) -> SQLRow? { try rows(sql).first }
 
     /// The only column of the first row; nil if there is no row, or if the value is NULL.
-    package func value<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws(StoreFailure) -> Value? {
+    package func value<Value: SQLReadable>(
+        _ sql: SQL, _ type: Value.Type = Value.self
+    ) throws(StoreFailure) -> Value? {
         try row(sql)?.only(Value?.self)
     }
 
     /// The only column of each row.
-    package func values<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws(StoreFailure) -> [Value] {
+    package func values<Value: SQLReadable>(
+        _ sql: SQL, _ type: Value.Type = Value.self
+    ) throws(StoreFailure) -> [Value] {
         try rows(sql).map { row throws(StoreFailure) in try row.only() }
     }
 }
@@ -93,7 +107,9 @@ extension DatabaseConnection {
 
     /// Runs an insertion that returns one column, such as the identifier of the row.
     package func inserted(_ sql: SQL) throws(StoreFailure) -> Int64 {
-        guard let number: Int64 = try value(sql) else { throw .permanent(.unexpectedData, "an insertion returned nothing") }
+        guard let number: Int64 = try value(sql) else {
+            throw .permanent(.unexpectedData, "an insertion returned nothing")
+        }
         return number
     }
 }

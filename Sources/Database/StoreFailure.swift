@@ -79,9 +79,15 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     /// The fault to be fixed at the server; nil if the server does not name one, and for files.
     package internal(set) var serverFault: ServerFault?
 
-    package static func temporary(_ code: Temporary, _ message: String) -> Self { Self(code: .temporary(code), message: message) }
-    package static func permanent(_ code: Permanent, _ message: String) -> Self { Self(code: .permanent(code), message: message) }
-    package static func refused(_ code: Refused, _ message: String) -> Self { Self(code: .refused(code), message: message) }
+    package static func temporary(_ code: Temporary, _ message: String) -> Self {
+        Self(code: .temporary(code), message: message)
+    }
+    package static func permanent(_ code: Permanent, _ message: String) -> Self {
+        Self(code: .permanent(code), message: message)
+    }
+    package static func refused(_ code: Refused, _ message: String) -> Self {
+        Self(code: .refused(code), message: message)
+    }
 
     /// Whether the store may answer later.
     package var isTemporary: Bool { if case .temporary = code { true } else { false } }

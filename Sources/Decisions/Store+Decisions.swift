@@ -9,7 +9,9 @@ extension Store {
     /// The log.
     package var decisions: DecisionRepository { DecisionRepository(database: database) }
     /// Writes of decisions: log and history together.
-    package var decisionWrites: DecisionWriteRepository { DecisionWriteRepository(database: database) }
+    package var decisionWrites: DecisionWriteRepository {
+        DecisionWriteRepository(database: database)
+    }
     /// Outcomes of the checks that decisions required.
     package var checks: CheckRepository { CheckRepository(database: database) }
     /// Decisions for people to review, with their notes.
@@ -27,6 +29,8 @@ extension Store {
     /// The app ids that devices may attest.
     package var attestedApps: AttestedAppRepository { AttestedAppRepository(database: database) }
     /// Lists whose changes take effect in policies at once.
-    package var liveLists: LiveListRepository { LiveListRepository(database: database, marks: decisionMarks) }
+    package var liveLists: LiveListRepository {
+        LiveListRepository(database: database, marks: decisionMarks)
+    }
     package var policies: PolicyRepository { PolicyRepository(database: database) }
 }

@@ -1,5 +1,5 @@
-// The configuration of teams, in one form for files and for the store, so that they can be compared. It contains no secret, key
-// or inbox.
+// The configuration of teams, in one form for files and for the store, so that they can be
+// compared. It contains no secret, key or inbox.
 
 /// A statement of a file about something that may exist once.
 package enum Declared<Value: Sendable & Hashable>: Sendable, Hashable {
@@ -22,7 +22,8 @@ package struct Declaration: Sendable, Hashable {
     package var policies: [String: DeclaredPolicy]?
 
     package init(
-        teams: [String: DeclaredTeam]? = nil, lists: [String: DeclaredList]? = nil, policies: [String: DeclaredPolicy]? = nil
+        teams: [String: DeclaredTeam]? = nil, lists: [String: DeclaredList]? = nil,
+        policies: [String: DeclaredPolicy]? = nil
     ) {
         (self.teams, self.lists, self.policies) = (teams, lists, policies)
     }
@@ -45,8 +46,10 @@ package struct DeclaredTeam: Sendable, Hashable {
     package var policy: Declared<String>
 
     package init(
-        name: String? = nil, sources: Set<DeclaredSource>? = nil, signInLevel: String? = nil, apps: [String: DeclaredApp]? = nil,
-        lists: [String: DeclaredList]? = nil, endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
+        name: String? = nil, sources: Set<DeclaredSource>? = nil, signInLevel: String? = nil,
+        apps: [String: DeclaredApp]? = nil,
+        lists: [String: DeclaredList]? = nil, endpoint: Declared<DeclaredEndpoint> = .unsaid,
+        policy: Declared<String> = .unsaid
     ) {
         (self.name, self.sources, self.apps) = (name, sources, apps)
         self.signInLevel = signInLevel
@@ -59,14 +62,17 @@ package struct DeclaredSource: Sendable, Hashable, Comparable {
     package var source: String
     package var envelope: String?
 
-    package init(_ source: String, envelope: String? = nil) { (self.source, self.envelope) = (source, envelope) }
+    package init(_ source: String, envelope: String? = nil) {
+        (self.source, self.envelope) = (source, envelope)
+    }
 
     package static func < (one: Self, other: Self) -> Bool {
         (one.source, one.envelope ?? "") < (other.source, other.envelope ?? "")
     }
 }
 
-/// An app. Nil means not stated: it stays unchanged; a new app has the default of `postern app add`.
+/// An app. Nil means not stated: it stays unchanged; a new app has the default
+/// of `postern app add`.
 package struct DeclaredApp: Sendable, Hashable {
     /// For people.
     package var name: Declared<String>
@@ -90,8 +96,10 @@ package struct DeclaredApp: Sendable, Hashable {
     package var policy: Declared<String>
 
     package init(
-        name: Declared<String> = .unsaid, group: String? = nil, isPublic: Bool? = nil, algorithm: String? = nil,
-        signInLevel: String? = nil, nonceForm: String? = nil, isNonceRequired: Bool? = nil, redirectURIs: Set<String>? = nil,
+        name: Declared<String> = .unsaid, group: String? = nil, isPublic: Bool? = nil,
+        algorithm: String? = nil,
+        signInLevel: String? = nil, nonceForm: String? = nil, isNonceRequired: Bool? = nil,
+        redirectURIs: Set<String>? = nil,
         logoutURIs: Set<String>? = nil, backchannelLogoutURI: Declared<String> = .unsaid,
         endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
     ) {
@@ -114,15 +122,21 @@ package struct DeclaredEndpoint: Sendable, Hashable {
     /// The form of its notifications: `apple` or `apple-2025`.
     package var dialect: String
 
-    package init(url: String, allowsHTTP: Bool = false, allowsPrivate: Bool = false, dialect: String = dialects[0]) {
-        (self.url, self.allowsHTTP, self.allowsPrivate, self.dialect) = (url, allowsHTTP, allowsPrivate, dialect)
+    package init(
+        url: String, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
+        dialect: String = dialects[0]
+    ) {
+        (self.url, self.allowsHTTP, self.allowsPrivate, self.dialect) = (
+            url, allowsHTTP, allowsPrivate, dialect
+        )
     }
 
     /// The first is the default.
     package static let dialects = ["apple", "apple-2025"]
 }
 
-/// A list that policies read. Its entries are data and change between two runs, so they are not part of a declaration.
+/// A list that policies read. Its entries are data and change between two runs, so they are not
+/// part of a declaration.
 package struct DeclaredList: Sendable, Hashable {
     /// `text`, `domain`, `range` or `personal`.
     package var kind: String
@@ -165,10 +179,13 @@ package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
         case .policy(let name): "policy \(name)"
         case .team(let id): "team \(id)"
         case .source(let team, let source):
-            "team \(team): source \(source.source)" + (source.envelope.map { " with envelope \($0)" } ?? "")
+            "team \(team): source \(source.source)"
+                + (source.envelope.map { " with envelope \($0)" } ?? "")
         case .app(let team, let app): Self.owner(team, app)
-        case .redirectURI(let team, let app, let uri): "\(Self.owner(team, app)): redirect URI \(uri)"
-        case .logoutURI(let team, let app, let uri): "\(Self.owner(team, app)): post-logout redirect URI \(uri)"
+        case .redirectURI(let team, let app, let uri):
+            "\(Self.owner(team, app)): redirect URI \(uri)"
+        case .logoutURI(let team, let app, let uri):
+            "\(Self.owner(team, app)): post-logout redirect URI \(uri)"
         case .endpoint(let team, let app): "\(Self.owner(team, app)): endpoint"
         case .binding(let team, let app): "\(Self.owner(team, app)): policy"
         }

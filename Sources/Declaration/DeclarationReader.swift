@@ -10,7 +10,8 @@ package enum DeclarationKeys {
     package static let team = ["name", "sign_in", "sources", "apps", "lists", "endpoint", "policy"]
     package static let source = ["source", "envelope"]
     package static let app = [
-        "name", "group", "public", "id_token_algorithm", "sign_in", "nonce", "redirect_uris", "post_logout_redirect_uris",
+        "name", "group", "public", "id_token_algorithm", "sign_in", "nonce", "redirect_uris",
+        "post_logout_redirect_uris",
         "backchannel_logout_uri", "endpoint",
         "policy",
     ]
@@ -34,8 +35,11 @@ package struct DeclarationReader {
     package mutating func read(_ text: String, name: String) {
         do throws(PolicyRefusal) {
             let file = try YAMLFile(name: name, text: text)
-            var reading = FileReading(reader: YAMLReader(file: file, faults: faults), declaration: declaration)
-            reading.places = places.mapValues { ("\($0.file.name):\($0.position.line)", $0.position) }
+            var reading = FileReading(
+                reader: YAMLReader(file: file, faults: faults), declaration: declaration)
+            reading.places = places.mapValues {
+                ("\($0.file.name):\($0.position.line)", $0.position)
+            }
             reading.root(file.root)
             declaration = reading.declaration
             for (item, position) in reading.found { places[item] = (file, position) }
@@ -50,7 +54,9 @@ package struct DeclarationReader {
         while let item = place, places[item] == nil { place = item.parent }
         guard let (file, position) = place.flatMap({ places[$0] }) else {
             let start = SourcePosition(line: 1, column: 1)
-            return faults.add(PolicyDiagnostic(file: "(store)", position: start, message: "\(item): \(message)", excerpt: ""))
+            return faults.add(
+                PolicyDiagnostic(
+                    file: "(store)", position: start, message: "\(item): \(message)", excerpt: ""))
         }
         faults.add(file.diagnostic(at: position, "\(item): \(message)"))
     }
@@ -74,8 +80,10 @@ extension DeclaredItem {
         case .policy, .team: nil
         case .source(let team, _): .team(team)
         case .app(let team, _): .team(team)
-        case .redirectURI(let team, let app, _), .logoutURI(let team, let app, _): .app(team: team, app)
-        case .endpoint(let team, let app), .binding(let team, let app): app.map { .app(team: team, $0) } ?? .team(team)
+        case .redirectURI(let team, let app, _), .logoutURI(let team, let app, _):
+            .app(team: team, app)
+        case .endpoint(let team, let app), .binding(let team, let app):
+            app.map { .app(team: team, $0) } ?? .team(team)
         }
     }
 }
@@ -90,14 +98,19 @@ private struct FileReading {
 
     mutating func root(_ node: Node) {
         guard !YAMLReader.isNull(node),
-            let fields = reader.fields(node, "the file", required: [], optional: DeclarationKeys.root)
+            let fields = reader.fields(
+                node, "the file", required: [], optional: DeclarationKeys.root)
         else { return }
         if let node = fields["teams"] {
             var teams = declaration.teams ?? [:]
-            for (id, key, value) in entries(node, "teams") where isNew(.team(id), key) { teams[id] = team(id, value) }
+            for (id, key, value) in entries(node, "teams") where isNew(.team(id), key) {
+                teams[id] = team(id, value)
+            }
             declaration.teams = teams
         }
-        if let node = fields["lists"] { declaration.lists = (declaration.lists ?? [:]).merging(lists(node, team: nil)) { $1 } }
+        if let node = fields["lists"] {
+            declaration.lists = (declaration.lists ?? [:]).merging(lists(node, team: nil)) { $1 }
+        }
         if let node = fields["policies"] {
             var policies = declaration.policies ?? [:]
             for (name, key, value) in entries(node, "policies") where isNew(.policy(name), key) {
@@ -110,7 +123,8 @@ private struct FileReading {
     private mutating func team(_ id: String, _ node: Node) -> DeclaredTeam {
         var team = DeclaredTeam()
         guard !YAMLReader.isNull(node),
-            let fields = reader.fields(node, "team '\(id)'", required: [], optional: DeclarationKeys.team)
+            let fields = reader.fields(
+                node, "team '\(id)'", required: [], optional: DeclarationKeys.team)
         else { return team }
         team.name = reader.text(fields["name"], "the name")
         team.signInLevel = signInLevel(fields["sign_in"])
@@ -120,7 +134,8 @@ private struct FileReading {
         team.policy = name(fields["policy"], "the policy", .binding(team: id, app: nil))
         if let node = fields["apps"] {
             var apps: [String: DeclaredApp] = [:]
-            for (clientID, key, value) in entries(node, "apps") where isNew(.app(team: id, clientID), key) {
+            for (clientID, key, value) in entries(node, "apps")
+            where isNew(.app(team: id, clientID), key) {
                 apps[clientID] = app(id, clientID, value)
             }
             team.apps = apps
@@ -138,10 +153,13 @@ private struct FileReading {
         for node in nodes {
             let source: DeclaredSource
             if case .mapping = node {
-                guard let fields = reader.fields(node, "a source", required: ["source"], optional: DeclarationKeys.source),
+                guard
+                    let fields = reader.fields(
+                        node, "a source", required: ["source"], optional: DeclarationKeys.source),
                     let domain = reader.text(fields["source"], "the source")
                 else { continue }
-                source = DeclaredSource(domain, envelope: reader.text(fields["envelope"], "the envelope domain"))
+                source = DeclaredSource(
+                    domain, envelope: reader.text(fields["envelope"], "the envelope domain"))
             } else {
                 guard let domain = reader.text(node, "a source") else { continue }
                 source = DeclaredSource(domain)
@@ -154,20 +172,25 @@ private struct FileReading {
     private mutating func app(_ team: String, _ id: String, _ node: Node) -> DeclaredApp {
         var app = DeclaredApp()
         guard !YAMLReader.isNull(node),
-            let fields = reader.fields(node, "app '\(id)'", required: [], optional: DeclarationKeys.app)
+            let fields = reader.fields(
+                node, "app '\(id)'", required: [], optional: DeclarationKeys.app)
         else { return app }
         app.name = name(fields["name"], "the name", nil)
         app.group = reader.text(fields["group"], "the group")
         app.isPublic = fields["public"].flatMap { reader.flag($0, "'public'") }
-        app.algorithm = reader.word(fields["id_token_algorithm"], "algorithm", among: ["ES256", "RS256"])
+        app.algorithm = reader.word(
+            fields["id_token_algorithm"], "algorithm", among: ["ES256", "RS256"])
         app.signInLevel = signInLevel(fields["sign_in"])
         if let node = fields["nonce"],
-            let nonce = reader.fields(node, "'nonce'", required: [], optional: DeclarationKeys.nonce)
+            let nonce = reader.fields(
+                node, "'nonce'", required: [], optional: DeclarationKeys.nonce)
         {
             app.nonceForm = reader.word(nonce["form"], "form", among: ["raw", "sha256_hex"])
             app.isNonceRequired = nonce["required"].flatMap { reader.flag($0, "'required'") }
         }
-        app.redirectURIs = uris(fields["redirect_uris"], "redirect_uris") { .redirectURI(team: team, app: id, $0) }
+        app.redirectURIs = uris(fields["redirect_uris"], "redirect_uris") {
+            .redirectURI(team: team, app: id, $0)
+        }
         app.logoutURIs = uris(fields["post_logout_redirect_uris"], "post_logout_redirect_uris") {
             .logoutURI(team: team, app: id, $0)
         }
@@ -177,7 +200,9 @@ private struct FileReading {
         return app
     }
 
-    private mutating func uris(_ node: Node?, _ what: String, _ item: (String) -> DeclaredItem) -> Set<String>? {
+    private mutating func uris(
+        _ node: Node?, _ what: String, _ item: (String) -> DeclaredItem
+    ) -> Set<String>? {
         guard let node, let nodes = list(node, what) else { return nil }
         var uris: Set<String> = []
         for node in nodes {
@@ -186,14 +211,19 @@ private struct FileReading {
         return uris
     }
 
-    private mutating func endpoint(_ node: Node?, _ item: DeclaredItem) -> Declared<DeclaredEndpoint> {
+    private mutating func endpoint(
+        _ node: Node?, _ item: DeclaredItem
+    ) -> Declared<DeclaredEndpoint> {
         guard let node else { return .unsaid }
         found[item] = reader.file.position(of: node)
         if YAMLReader.isNull(node) { return .none }
         if case .scalar = node {
-            return reader.text(node, "the endpoint").map { .some(DeclaredEndpoint(url: $0)) } ?? .unsaid
+            return reader.text(node, "the endpoint").map { .some(DeclaredEndpoint(url: $0)) }
+                ?? .unsaid
         }
-        guard let fields = reader.fields(node, "the endpoint", required: ["url"], optional: DeclarationKeys.endpoint),
+        guard
+            let fields = reader.fields(
+                node, "the endpoint", required: ["url"], optional: DeclarationKeys.endpoint),
             let url = reader.text(fields["url"], "the URL")
         else { return .unsaid }
         let reader = reader
@@ -202,14 +232,18 @@ private struct FileReading {
         return .some(
             DeclaredEndpoint(
                 url: url, allowsHTTP: flag("allow_http"), allowsPrivate: flag("allow_private"),
-                dialect: fields["dialect"].flatMap { reader.word($0, "dialect", among: dialects) } ?? dialects[0]))
+                dialect: fields["dialect"].flatMap { reader.word($0, "dialect", among: dialects) }
+                    ?? dialects[0]))
     }
 
     private mutating func lists(_ node: Node, team: String?) -> [String: DeclaredList] {
         var lists: [String: DeclaredList] = [:]
         for (name, key, value) in entries(node, "lists") where isNew(.list(team: team, name), key) {
-            guard let fields = reader.fields(value, "list '\(name)'", required: DeclarationKeys.list, optional: []),
-                let kind = reader.word(fields["kind"], "kind", among: ["text", "domain", "range", "personal"])
+            guard
+                let fields = reader.fields(
+                    value, "list '\(name)'", required: DeclarationKeys.list, optional: []),
+                let kind = reader.word(
+                    fields["kind"], "kind", among: ["text", "domain", "range", "personal"])
             else { continue }
             lists[name] = DeclaredList(kind: kind)
         }
@@ -217,7 +251,10 @@ private struct FileReading {
     }
 
     private mutating func policy(_ name: String, _ node: Node) -> DeclaredPolicy? {
-        guard let fields = reader.fields(node, "policy '\(name)'", required: [], optional: DeclarationKeys.policy) else {
+        guard
+            let fields = reader.fields(
+                node, "policy '\(name)'", required: [], optional: DeclarationKeys.policy)
+        else {
             return nil
         }
         let isDefault = fields["default"].flatMap { reader.flag($0, "'default'") } ?? false
@@ -233,7 +270,9 @@ private struct FileReading {
     // MARK: Parts
 
     /// A text, or null for no value.
-    private mutating func name(_ node: Node?, _ what: String, _ item: DeclaredItem?) -> Declared<String> {
+    private mutating func name(
+        _ node: Node?, _ what: String, _ item: DeclaredItem?
+    ) -> Declared<String> {
         guard let node else { return .unsaid }
         if let item { found[item] = reader.file.position(of: node) }
         if YAMLReader.isNull(node) { return .none }
@@ -241,7 +280,9 @@ private struct FileReading {
     }
 
     /// A section may be present and empty.
-    private func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)] {
+    private func entries(
+        _ node: Node, _ what: String
+    ) -> [(key: String, keyNode: Node, value: Node)] {
         YAMLReader.isNull(node) ? [] : reader.entries(node, "'\(what)'") ?? []
     }
 

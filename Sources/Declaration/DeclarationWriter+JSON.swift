@@ -15,7 +15,8 @@ extension DeclarationWriter {
 
     private static func write(_ node: Node, to writer: inout JSONWriter) {
         switch node {
-        case .scalar(let scalar) where scalar.style == .plain && ["true", "false"].contains(scalar.string):
+        case .scalar(let scalar)
+        where scalar.style == .plain && ["true", "false"].contains(scalar.string):
             writer.value(scalar.string == "true")
         case .scalar(let scalar): writer.value(scalar.string)
         case .sequence(let sequence): writer.array { for item in sequence { write(item, to: &$0) } }

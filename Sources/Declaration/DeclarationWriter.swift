@@ -20,7 +20,9 @@ package struct DeclarationWriter {
     private mutating func team(_ id: String, _ team: DeclaredTeam) {
         line(1, id, nil)
         if let name = team.name { line(2, "name", name) }
-        if let level = team.signInLevel, level != DeclaredApp.usualSignInLevel { line(2, "sign_in", level) }
+        if let level = team.signInLevel, level != DeclaredApp.usualSignInLevel {
+            line(2, "sign_in", level)
+        }
         binding(team.policy, 2)
         if let sources = team.sources {
             section("sources", 2, isEmpty: sources.isEmpty, "[]")
@@ -38,7 +40,9 @@ package struct DeclarationWriter {
         guard let apps = team.apps else { return }
         section("apps", 2, isEmpty: apps.isEmpty)
         // A primary app comes before the apps of its group.
-        for (id, app) in apps.sorted(by: { ($0.value.group ?? "", $0.key) < ($1.value.group ?? "", $1.key) }) {
+        for (id, app) in apps.sorted(by: {
+            ($0.value.group ?? "", $0.key) < ($1.value.group ?? "", $1.key)
+        }) {
             self.app(id, app)
         }
     }
@@ -49,10 +53,16 @@ package struct DeclarationWriter {
         if let name = app.name.value { line(4, "name", name) }
         if let group = app.group { line(4, "group", group) }
         if app.isPublic == true { raw(4, "public", "true") }
-        if let algorithm = app.algorithm, algorithm != DeclaredApp.usualAlgorithm { line(4, "id_token_algorithm", algorithm) }
-        if let level = app.signInLevel, level != DeclaredApp.usualSignInLevel { line(4, "sign_in", level) }
+        if let algorithm = app.algorithm, algorithm != DeclaredApp.usualAlgorithm {
+            line(4, "id_token_algorithm", algorithm)
+        }
+        if let level = app.signInLevel, level != DeclaredApp.usualSignInLevel {
+            line(4, "sign_in", level)
+        }
         let form = app.nonceForm.flatMap { $0 == DeclaredApp.usualNonceForm ? nil : $0 }
-        let isRequired = app.isNonceRequired.flatMap { $0 == DeclaredApp.usuallyRequiresNonce ? nil : $0 }
+        let isRequired = app.isNonceRequired.flatMap {
+            $0 == DeclaredApp.usuallyRequiresNonce ? nil : $0
+        }
         if form != nil || isRequired != nil {
             line(4, "nonce", nil)
             if let form { line(5, "form", form) }
@@ -74,12 +84,16 @@ package struct DeclarationWriter {
 
     private mutating func endpoint(_ endpoint: Declared<DeclaredEndpoint>, _ depth: Int) {
         guard let endpoint = endpoint.value else { return }
-        guard endpoint != DeclaredEndpoint(url: endpoint.url) else { return line(depth, "endpoint", endpoint.url) }
+        guard endpoint != DeclaredEndpoint(url: endpoint.url) else {
+            return line(depth, "endpoint", endpoint.url)
+        }
         line(depth, "endpoint", nil)
         line(depth + 1, "url", endpoint.url)
         if endpoint.allowsHTTP { raw(depth + 1, "allow_http", "true") }
         if endpoint.allowsPrivate { raw(depth + 1, "allow_private", "true") }
-        if endpoint.dialect != DeclaredEndpoint.dialects[0] { line(depth + 1, "dialect", endpoint.dialect) }
+        if endpoint.dialect != DeclaredEndpoint.dialects[0] {
+            line(depth + 1, "dialect", endpoint.dialect)
+        }
     }
 
     private mutating func binding(_ policy: Declared<String>, _ depth: Int) {
@@ -105,7 +119,9 @@ package struct DeclarationWriter {
 
     // MARK: Lines
 
-    private mutating func section(_ key: String, _ depth: Int, isEmpty: Bool, _ empty: String = "{}") {
+    private mutating func section(
+        _ key: String, _ depth: Int, isEmpty: Bool, _ empty: String = "{}"
+    ) {
         if isEmpty { raw(depth, key, empty) } else { line(depth, key, nil) }
     }
 
@@ -117,7 +133,9 @@ package struct DeclarationWriter {
         lines.append(Self.indent(depth) + key + ":" + (value.map { " " + $0 } ?? ""))
     }
 
-    private mutating func item(_ depth: Int, _ text: String) { lines.append(Self.indent(depth) + "- " + text) }
+    private mutating func item(_ depth: Int, _ text: String) {
+        lines.append(Self.indent(depth) + "- " + text)
+    }
 
     private static func indent(_ depth: Int) -> String { String(repeating: "  ", count: depth) }
 
@@ -125,9 +143,11 @@ package struct DeclarationWriter {
     static func scalar(_ text: String) -> String {
         let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"]
         let isPlain =
-            text.utf8.first.map { (0x61...0x7A).contains($0 | 0x20) } == true && text.utf8.last != UInt8(ascii: ":")
+            text.utf8.first.map { (0x61...0x7A).contains($0 | 0x20) } == true
+            && text.utf8.last != UInt8(ascii: ":")
             && text.utf8.allSatisfy {
-                (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || "-._/:@=?&%+~".utf8.contains($0)
+                (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0)
+                    || "-._/:@=?&%+~".utf8.contains($0)
             } && !words.contains(text.lowercased())
         if isPlain { return text }
         var quoted = "\""

@@ -35,7 +35,9 @@ package struct PlanFault: Sendable, Hashable {
     /// In one line, without the item.
     package let message: String
 
-    package init(item: DeclaredItem, message: String) { (self.item, self.message) = (item, message) }
+    package init(item: DeclaredItem, message: String) {
+        (self.item, self.message) = (item, message)
+    }
 }
 
 /// The changes from the present to the declared state. Deterministic.
@@ -57,16 +59,21 @@ package struct Plan: Sendable, Hashable {
         changes = prunes ? planner.changes : planner.changes.filter { $0.kind != .remove }
         kept = prunes ? [] : planner.changes.filter { $0.kind == .remove }.map(\.item)
         var faults = planner.faults
-        faults += PlanCheck(desired: desired, present: present, removed: Set(prunes ? planner.removed : [])).faults
+        faults +=
+            PlanCheck(
+                desired: desired, present: present, removed: Set(prunes ? planner.removed : [])
+            ).faults
         self.faults = faults
     }
 
     package func count(_ kind: PlannedChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The changes in the order in which they depend on each other: first removals, then items that others refer to, then the
-    /// rest.
+    /// The changes in the order in which they depend on each other: first removals, then items that
+    /// others refer to, then the rest.
     package var steps: [PlannedChange] {
-        changes.enumerated().sorted { ($0.element.phase, $0.offset) < ($1.element.phase, $1.offset) }.map(\.element)
+        changes.enumerated().sorted {
+            ($0.element.phase, $0.offset) < ($1.element.phase, $1.offset)
+        }.map(\.element)
     }
 }
 
@@ -76,7 +83,9 @@ extension PlannedChange {
         let isGrouped = fields.contains { $0.name == .group }
         switch (kind, item) {
         case (.remove, .binding): return 0
-        case (.remove, .source), (.remove, .redirectURI), (.remove, .logoutURI), (.remove, .endpoint): return 1
+        case (.remove, .source), (.remove, .redirectURI), (.remove, .logoutURI),
+            (.remove, .endpoint):
+            return 1
         case (.remove, .app): return isGrouped ? 2 : 3
         case (.remove, .team): return 5
         case (.remove, .policy): return 5
@@ -101,7 +110,9 @@ private struct Planner {
     var changes: [PlannedChange] = []
     var faults: [PlanFault] = []
 
-    init(desired: Declaration, present: Declaration) { (self.desired, self.present) = (desired, present) }
+    init(desired: Declaration, present: Declaration) {
+        (self.desired, self.present) = (desired, present)
+    }
 
     var removed: [DeclaredItem] { changes.filter { $0.kind == .remove }.map(\.item) }
 
@@ -114,7 +125,9 @@ private struct Planner {
                 compare(
                     .policy(name), isNew: was == nil,
                     [
-                        (was?.hash == policy.hash ? nil : (.hash, was.map { Self.short($0.hash) }, Self.short(policy.hash))),
+                        (was?.hash == policy.hash
+                            ? nil
+                            : (.hash, was.map { Self.short($0.hash) }, Self.short(policy.hash))),
                         becomesDefault ? (.isDefault, was.map { _ in "no" }, "yes") : nil,
                     ])
             }
@@ -122,21 +135,29 @@ private struct Planner {
         guard let teams = desired.teams else { return }
         let known = present.teams ?? [:]
         for id in Set(teams.keys).union(known.keys).sorted() {
-            if let team = teams[id] { self.team(id, team, known[id]) } else { add(.remove, .team(id)) }
+            if let team = teams[id] {
+                self.team(id, team, known[id])
+            } else {
+                add(.remove, .team(id))
+            }
         }
     }
 
     private mutating func team(_ id: String, _ team: DeclaredTeam, _ was: DeclaredTeam?) {
-        if was == nil, team.name == nil { faults.append(PlanFault(item: .team(id), message: "a new team needs a 'name'")) }
+        if was == nil, team.name == nil {
+            faults.append(PlanFault(item: .team(id), message: "a new team needs a 'name'"))
+        }
         compare(
             .team(id), isNew: was == nil,
             [
-                difference(.name, was?.name, team.name), difference(.signInLevel, was?.signInLevel, team.signInLevel),
+                difference(.name, was?.name, team.name),
+                difference(.signInLevel, was?.signInLevel, team.signInLevel),
             ])
         binding(team: id, app: nil, team.policy, was?.policy)
         if let sources = team.sources {
             let before = was?.sources ?? []
-            for source in sources.union(before).sorted() where sources.contains(source) != before.contains(source) {
+            for source in sources.union(before).sorted()
+            where sources.contains(source) != before.contains(source) {
                 add(sources.contains(source) ? .add : .remove, .source(team: id, source))
             }
         }
@@ -148,13 +169,18 @@ private struct Planner {
             if let app = apps[clientID] {
                 self.app(id, clientID, app, known[clientID])
             } else {
-                let fields = known[clientID]?.group.map { [PlannedChange.Field(name: .group, before: $0, after: nil)] }
-                changes.append(PlannedChange(kind: .remove, item: .app(team: id, clientID), fields: fields ?? []))
+                let fields = known[clientID]?.group.map {
+                    [PlannedChange.Field(name: .group, before: $0, after: nil)]
+                }
+                changes.append(
+                    PlannedChange(
+                        kind: .remove, item: .app(team: id, clientID), fields: fields ?? []))
             }
         }
     }
 
-    private mutating func app(_ team: String, _ id: String, _ app: DeclaredApp, _ was: DeclaredApp?) {
+    private mutating func app(_ team: String, _ id: String, _ app: DeclaredApp, _ was: DeclaredApp?)
+    {
         let item = DeclaredItem.app(team: team, id)
         func difference(
             _ key: PlannedChange.Field.Name, _ before: Declared<String>?, _ now: Declared<String>
@@ -173,13 +199,16 @@ private struct Planner {
         compare(
             item, isNew: was == nil,
             [
-                difference(.name, was?.name, app.name), was == nil ? self.difference(.group, nil, app.group) : nil,
+                difference(.name, was?.name, app.name),
+                was == nil ? self.difference(.group, nil, app.group) : nil,
                 self.difference(.isPublic, word(was?.isPublic), word(app.isPublic)),
                 self.difference(.algorithm, was?.algorithm, app.algorithm),
                 self.difference(.signInLevel, was?.signInLevel, app.signInLevel),
                 self.difference(.nonceForm, was?.nonceForm, app.nonceForm),
-                self.difference(.isNonceRequired, word(was?.isNonceRequired), word(app.isNonceRequired)),
-                difference(.backchannelLogoutURI, was?.backchannelLogoutURI, app.backchannelLogoutURI),
+                self.difference(
+                    .isNonceRequired, word(was?.isNonceRequired), word(app.isNonceRequired)),
+                difference(
+                    .backchannelLogoutURI, was?.backchannelLogoutURI, app.backchannelLogoutURI),
             ])
         binding(team: team, app: id, app.policy, was?.policy)
         endpoint(team: team, app: id, app.endpoint, was?.endpoint)
@@ -187,13 +216,19 @@ private struct Planner {
         uris(app.logoutURIs, was?.logoutURIs) { .logoutURI(team: team, app: id, $0) }
     }
 
-    private mutating func uris(_ wanted: Set<String>?, _ before: Set<String>?, _ item: (String) -> DeclaredItem) {
+    private mutating func uris(
+        _ wanted: Set<String>?, _ before: Set<String>?, _ item: (String) -> DeclaredItem
+    ) {
         guard let wanted else { return }
         let before = before ?? []
-        for uri in wanted.symmetricDifference(before).sorted() { add(wanted.contains(uri) ? .add : .remove, item(uri)) }
+        for uri in wanted.symmetricDifference(before).sorted() {
+            add(wanted.contains(uri) ? .add : .remove, item(uri))
+        }
     }
 
-    private mutating func lists(_ wanted: [String: DeclaredList]?, _ known: [String: DeclaredList]?, team: String?) {
+    private mutating func lists(
+        _ wanted: [String: DeclaredList]?, _ known: [String: DeclaredList]?, team: String?
+    ) {
         guard let wanted else { return }
         let known = known ?? [:]
         for name in Set(wanted.keys).union(known.keys).sorted() {
@@ -204,13 +239,17 @@ private struct Planner {
             case (let list?, let was?):
                 guard list.kind != was.kind else { continue }
                 faults.append(
-                    PlanFault(item: item, message: "it is of kind \(was.kind), which cannot be changed: remove it first"))
+                    PlanFault(
+                        item: item,
+                        message:
+                            "it is of kind \(was.kind), which cannot be changed: remove it first"))
             }
         }
     }
 
     private mutating func endpoint(
-        team: String, app: String?, _ wanted: Declared<DeclaredEndpoint>, _ known: Declared<DeclaredEndpoint>?
+        team: String, app: String?, _ wanted: Declared<DeclaredEndpoint>,
+        _ known: Declared<DeclaredEndpoint>?
     ) {
         let item = DeclaredItem.endpoint(team: team, app: app)
         let was = known?.value
@@ -222,15 +261,21 @@ private struct Planner {
                 item, isNew: was == nil,
                 [
                     difference(.url, was?.url, endpoint.url),
-                    difference(.dialect, was?.dialect ?? DeclaredEndpoint.dialects[0], endpoint.dialect),
+                    difference(
+                        .dialect, was?.dialect ?? DeclaredEndpoint.dialects[0], endpoint.dialect),
                     endpoint.allowsPrivate == (was?.allowsPrivate ?? false)
                         ? nil
-                        : (.allowsPrivate, was.map { $0.allowsPrivate ? "yes" : "no" }, endpoint.allowsPrivate ? "yes" : "no"),
+                        : (
+                            .allowsPrivate, was.map { $0.allowsPrivate ? "yes" : "no" },
+                            endpoint.allowsPrivate ? "yes" : "no"
+                        ),
                 ])
         }
     }
 
-    private mutating func binding(team: String, app: String?, _ wanted: Declared<String>, _ known: Declared<String>?) {
+    private mutating func binding(
+        team: String, app: String?, _ wanted: Declared<String>, _ known: Declared<String>?
+    ) {
         let item = DeclaredItem.binding(team: team, app: app)
         let was = known?.value
         switch wanted {
@@ -246,8 +291,12 @@ private struct Planner {
         changes.append(PlannedChange(kind: kind, item: item, fields: []))
     }
 
-    private mutating func compare(_ item: DeclaredItem, isNew: Bool, _ fields: [(PlannedChange.Field.Name, String?, String?)?]) {
-        let fields = fields.compactMap(\.self).map { PlannedChange.Field(name: $0.0, before: $0.1, after: $0.2) }
+    private mutating func compare(
+        _ item: DeclaredItem, isNew: Bool, _ fields: [(PlannedChange.Field.Name, String?, String?)?]
+    ) {
+        let fields = fields.compactMap(\.self).map {
+            PlannedChange.Field(name: $0.0, before: $0.1, after: $0.2)
+        }
         guard isNew || !fields.isEmpty else { return }
         changes.append(PlannedChange(kind: isNew ? .add : .change, item: item, fields: fields))
     }
@@ -260,5 +309,7 @@ private struct Planner {
         return (name, before, after)
     }
 
-    private static func short(_ hash: String) -> String { String(hash.drop { $0 != ":" }.dropFirst().prefix(12)) }
+    private static func short(_ hash: String) -> String {
+        String(hash.drop { $0 != ":" }.dropFirst().prefix(12))
+    }
 }

@@ -10,7 +10,8 @@ extension Plan {
             for field in change.fields where change.kind != .remove {
                 let after = field.after ?? "(none)"
                 lines.append(
-                    "    \(field.name.rawValue): " + (change.kind == .add ? after : "\(field.before ?? "(none)") → \(after)"))
+                    "    \(field.name.rawValue): "
+                        + (change.kind == .add ? after : "\(field.before ?? "(none)") → \(after)"))
             }
         }
         if !lines.isEmpty { lines.append("") }

@@ -36,30 +36,40 @@ package struct CertificateFacts: Sendable, Hashable {
         case .notConfigured:
             return .warning(
                 name, "Postfix has no certificate: mail comes in unencrypted",
-                remedy: "get a certificate for \(host), set smtpd_tls_chain_files, and reload Postfix")
+                remedy:
+                    "get a certificate for \(host), set smtpd_tls_chain_files, and reload Postfix")
         case .unreadable(let reason):
-            return .broken(name, "\(path): \(reason)", remedy: "provide a readable PEM file there, or name another one")
-        case .unknown(let reason): return .warning(name, "\(path) was not checked: \(reason)", remedy: "install openssl")
+            return .broken(
+                name, "\(path): \(reason)",
+                remedy: "provide a readable PEM file there, or name another one")
+        case .unknown(let reason):
+            return .warning(name, "\(path) was not checked: \(reason)", remedy: "install openssl")
         case .valid(let end, let matches):
             let days = (end - now) / 86_400
             if end <= now {
                 return .broken(
                     name, "the certificate \(path) has expired",
                     remedy: service == .postfix
-                        ? "renew it, and reload Postfix" : "renew it; postern serve loads it automatically")
+                        ? "renew it, and reload Postfix"
+                        : "renew it; postern serve loads it automatically")
             }
             if !matches {
                 return .warning(
                     name, "the certificate \(path) is not for \(host)",
                     remedy: "get one that names \(host): "
                         + (service == .postfix
-                            ? "MTA-STS and DANE users check it" : "teams' backends and users' browsers check it"))
+                            ? "MTA-STS and DANE users check it"
+                            : "teams' backends and users' browsers check it"))
             }
             if days < Self.warningDays {
                 return .warning(
-                    name, "the certificate \(path) expires in \(days) days", remedy: "find out why it was not renewed")
+                    name, "the certificate \(path) expires in \(days) days",
+                    remedy: "find out why it was not renewed")
             }
-            return .ok(name, "the \(service == .postfix ? "" : "HTTP API's ")certificate is valid for \(days) more days")
+            return .ok(
+                name,
+                "the \(service == .postfix ? "" : "HTTP API's ")certificate is valid for \(days) more days"
+            )
         }
     }
 }

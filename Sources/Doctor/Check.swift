@@ -23,7 +23,8 @@ package struct Check: Encodable, Sendable, Hashable {
     package let isUnanswered: Bool
 
     private init(
-        _ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: Remedy?, isUnanswered: Bool = false
+        _ name: CheckName, _ verdict: Verdict, _ sentence: String, _ remedy: Remedy?,
+        isUnanswered: Bool = false
     ) {
         self.isUnanswered = isUnanswered
         self.name = name
@@ -32,7 +33,9 @@ package struct Check: Encodable, Sendable, Hashable {
         self.remedy = remedy
     }
 
-    package static func ok(_ name: CheckName, _ sentence: String) -> Check { Check(name, .ok, sentence, nil) }
+    package static func ok(_ name: CheckName, _ sentence: String) -> Check {
+        Check(name, .ok, sentence, nil)
+    }
     package static func warning(_ name: CheckName, _ sentence: String, remedy: Remedy) -> Check {
         Check(name, .warning, sentence, remedy)
     }
@@ -45,7 +48,9 @@ package struct Check: Encodable, Sendable, Hashable {
     }
 
     // For kinds of which there is only one check.
-    package static func ok(_ kind: CheckKind, _ sentence: String) -> Check { ok(kind.alone, sentence) }
+    package static func ok(_ kind: CheckKind, _ sentence: String) -> Check {
+        ok(kind.alone, sentence)
+    }
     package static func warning(_ kind: CheckKind, _ sentence: String, remedy: Remedy) -> Check {
         warning(kind.alone, sentence, remedy: remedy)
     }

@@ -44,10 +44,15 @@ package struct RelayHost: Sendable {
     let relayhost: String?
 
     package init(heloName: String, addresses: [IPAddress]) {
-        self.init(heloName: heloName, addresses: addresses, exchanges: addresses, trouble: nil, relayhost: nil)
+        self.init(
+            heloName: heloName, addresses: addresses, exchanges: addresses, trouble: nil,
+            relayhost: nil)
     }
 
-    private init(heloName: String, addresses: [IPAddress], exchanges: [IPAddress], trouble: String?, relayhost: String?) {
+    private init(
+        heloName: String, addresses: [IPAddress], exchanges: [IPAddress], trouble: String?,
+        relayhost: String?
+    ) {
         self.heloName = heloName
         self.addresses = addresses
         self.exchanges = exchanges
@@ -65,13 +70,19 @@ package struct RelayHost: Sendable {
         heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver
     ) throws -> RelayHost {
         let addresses = try given.map { text in
-            guard let address = IPAddress(text) else { throw CheckInputError("\"\(text)\" is not a valid IP address") }
+            guard let address = IPAddress(text) else {
+                throw CheckInputError("\"\(text)\" is not a valid IP address")
+            }
             return address
         }
         let own = HostAddresses.of(heloName, resolver)
-        let trouble: String? = if case .unknown(let reason) = own, addresses.isEmpty || relayhost != nil { reason } else { nil }
+        let trouble: String? =
+            if case .unknown(let reason) = own, addresses.isEmpty || relayhost != nil {
+                reason
+            } else { nil }
         return RelayHost(
-            heloName: heloName, addresses: relayhost == nil && addresses.isEmpty ? own.list : addresses,
+            heloName: heloName,
+            addresses: relayhost == nil && addresses.isEmpty ? own.list : addresses,
             exchanges: own.list + addresses, trouble: trouble, relayhost: relayhost)
     }
 
@@ -79,19 +90,28 @@ package struct RelayHost: Sendable {
     package func presence() -> Check {
         if let trouble {
             return .warning(
-                .address, "the DNS gives no answer for \(heloName), so the relay's addresses were not checked: \(trouble)",
+                .address,
+                "the DNS gives no answer for \(heloName), so the relay's addresses were not checked: \(trouble)",
                 remedy: "try again later, or name the addresses with --ip")
         }
         if let relayhost, addresses.isEmpty {
             return .warning(
-                .address, "mail leaves through \(relayhost), so SPF and PTR of \(heloName) do not matter, and were not checked",
-                remedy: "name the addresses that \(relayhost) sends from with --ip: SPF of the relay domains must cover them")
+                .address,
+                "mail leaves through \(relayhost), so SPF and PTR of \(heloName) do not matter, and were not checked",
+                remedy:
+                    "name the addresses that \(relayhost) sends from with --ip: SPF of the relay domains must cover them"
+            )
         }
         return addresses.isEmpty
             ? .broken(
-                .address, "\(heloName) has no address in the DNS, so it is unknown where the relay sends from",
-                remedy: "publish A and AAAA records of \(heloName), or name the addresses with --ip")
-            : .ok(.address, "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
+                .address,
+                "\(heloName) has no address in the DNS, so it is unknown where the relay sends from",
+                remedy: "publish A and AAAA records of \(heloName), or name the addresses with --ip"
+            )
+            : .ok(
+                .address,
+                "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))"
+            )
     }
 
     /// The PTR record must name the HELO name, and that name must lead back to the address: large
@@ -101,27 +121,38 @@ package struct RelayHost: Sendable {
         guard relayhost == nil else { return [] }
         return addresses.map { address in
             let name = CheckKind.ptr.of("\(address)")
-            let remedy: Remedy = "have the owner of the address (your provider) set its PTR record to \(heloName)"
+            let remedy: Remedy =
+                "have the owner of the address (your provider) set its PTR record to \(heloName)"
             switch resolver.query(address.reverseName, .ptr) {
             case .temporaryFailure(let reason):
-                return .warning(name, "the DNS gives no answer for \(address): \(reason)", remedy: "try again later")
+                return .warning(
+                    name, "the DNS gives no answer for \(address): \(reason)",
+                    remedy: "try again later")
             case .noData, .nxDomain:
-                return .broken(name, "\(address) has no PTR record: large providers refuse its mail", remedy: remedy)
+                return .broken(
+                    name, "\(address) has no PTR record: large providers refuse its mail",
+                    remedy: remedy)
             case .records(let records):
-                let names = records.compactMap { if case .ptr(let name) = $0 { name.lowercased() } else { nil } }
+                let names = records.compactMap {
+                    if case .ptr(let name) = $0 { name.lowercased() } else { nil }
+                }
                 guard names.contains(heloName.lowercased()) else {
                     return .broken(
-                        name, "\(address) has the PTR name \(names.joined(separator: ", ")), but sends \(heloName) in HELO",
+                        name,
+                        "\(address) has the PTR name \(names.joined(separator: ", ")), but sends \(heloName) in HELO",
                         remedy: remedy)
                 }
                 switch HostAddresses.of(heloName, resolver) {
                 case .unknown(let reason):
-                    return .warning(name, "the DNS gives no answer for \(heloName): \(reason)", remedy: "try again later")
+                    return .warning(
+                        name, "the DNS gives no answer for \(heloName): \(reason)",
+                        remedy: "try again later")
                 case .found(let list) where list.contains(address):
                     return .ok(name, "\(address) is \(heloName), and \(heloName) resolves to it")
                 default:
                     return .broken(
-                        name, "\(address) has the PTR name \(heloName), but \(heloName) does not resolve to it",
+                        name,
+                        "\(address) has the PTR name \(heloName), but \(heloName) does not resolve to it",
                         remedy: "add \(address) to the A or AAAA records of \(heloName)")
                 }
             }

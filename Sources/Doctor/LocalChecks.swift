@@ -78,7 +78,8 @@ package struct LocalFacts: Sendable {
     /// Damage that the database engine reports in the file, one line each; nil if the engine could
     /// not check it.
     package var damage: [String]?
-    /// The size of the file, and the largest size that is examined, in octets; nil if the file was examined.
+    /// The size of the file, and the largest size that is examined, in octets; nil
+    /// if the file was examined.
     package var unchecked: (size: Int64, limit: Int64)?
     /// Whether this machine's clock is synchronized; nil if no program on this machine knows.
     package var isClockKept: Bool?
@@ -108,9 +109,12 @@ package enum LocalChecks {
     package static let earliestTime: Int64 = 1_767_225_600
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
-        [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts) + database(facts)
-            + [exposure(facts), filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
-            + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)].compactMap { $0 }
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts)
+            + database(facts)
+            + [exposure(facts), filter(facts), copies(facts), http(facts)].compactMap { $0 }
+            + policy(facts)
+            + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)]
+            .compactMap { $0 }
             + facts.removals.map { .warning(.removals, $0, remedy: StatusReport.removalRemedy) }
             + facts.receivers.map { .warning(.receivers, $0.sentence, remedy: $0.remedy) }
             + facts.parkedEvents.map { .warning(.parkedEvents, $0.sentence, remedy: $0.remedy) }
@@ -118,17 +122,22 @@ package enum LocalChecks {
 
     /// The checks that the service must pass before it can start.
     static func ofStore(_ facts: LocalFacts) -> [Check] {
-        [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts) + database(facts) + policy(facts)
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts)
+            + database(facts) + policy(facts)
             + [disk(facts)].compactMap { $0 }
     }
 
     /// The checks that a reload must pass. A full disk or an expired certificate is not a reason to
     /// keep the old configuration.
-    static func ofReload(_ facts: LocalFacts) -> [Check] { [configuration(facts), relayDomains(facts)].compactMap { $0 } }
+    static func ofReload(_ facts: LocalFacts) -> [Check] {
+        [configuration(facts), relayDomains(facts)].compactMap { $0 }
+    }
 
     private static func relayDomains(_ facts: LocalFacts) -> Check? {
         facts.lostDomains.map {
-            .broken(.relayDomains, $0, remedy: "correct relay_domains; do not change Postfix's domains for it")
+            .broken(
+                .relayDomains, $0,
+                remedy: "correct relay_domains; do not change Postfix's domains for it")
         }
     }
 
@@ -142,7 +151,8 @@ package enum LocalChecks {
 
     private static func configurationRemedy(_ fault: ConfigurationError.Code?) -> Remedy {
         switch fault {
-        case .missing?: "name the file with --config or POSTERN_CONFIG; a new installation begins with postern init"
+        case .missing?:
+            "name the file with --config or POSTERN_CONFIG; a new installation begins with postern init"
         case .notPermitted?: "run this as root, or as the user that postern serve runs as"
         default: "correct the named value; \(.listKeys) prints every key and its accepted values"
         }
@@ -156,7 +166,8 @@ package enum LocalChecks {
             .broken(
                 .keyFile, what,
                 remedy: facts.openKeyFile.map { "run \(.closeFile, $0)" }
-                    ?? "do what it says; if the file is lost, restore the key file of this installation, with mode 0600")
+                    ?? "do what it says; if the file is lost, restore the key file of this installation, with mode 0600"
+            )
         }
     }
 
@@ -172,7 +183,8 @@ package enum LocalChecks {
         guard facts.configuration == .fine else { return [] }
         if case .trouble(let what) = facts.database {
             let remedy = DatabaseRemedies.remedy(
-                facts.databaseFailure ?? .temporary(.unreachable, what), at: facts.databasePath, isOnServer: facts.isOnServer,
+                facts.databaseFailure ?? .temporary(.unreachable, what), at: facts.databasePath,
+                isOnServer: facts.isOnServer,
                 isFolder: facts.isDatabaseFolder, isMissing: facts.isDatabaseMissing)
             return [.broken(.database, what, remedy: remedy)]
         }
@@ -180,7 +192,8 @@ package enum LocalChecks {
             facts.pendingMigrations.isEmpty
                 ? .ok(.database, "the database is writable and has the schema of this program")
                 : .warning(
-                    .database, "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
+                    .database,
+                    "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run \(.migrate), or restart postern serve, which does so")
         ]
         if let lost = relayDomains(facts) { checks.append(lost) }
@@ -189,8 +202,11 @@ package enum LocalChecks {
                 damage.isEmpty
                     ? .ok(.databaseIntegrity, "the database is intact")
                     : .broken(
-                        .databaseIntegrity, "the database is damaged: \(damage.joined(separator: "; "))",
-                        remedy: "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup"))
+                        .databaseIntegrity,
+                        "the database is damaged: \(damage.joined(separator: "; "))",
+                        remedy:
+                            "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup"
+                    ))
         }
         if let (size, limit) = facts.unchecked {
             checks.append(
@@ -204,7 +220,9 @@ package enum LocalChecks {
                 .broken(
                     .databaseDisk,
                     "\(facts.databasePath) is on \(system.rawValue): SQLite's locks do not hold there, and two programs damage the file",
-                    remedy: "move it to a disk of this machine, or use PostgreSQL (database: postgresql://…)"))
+                    remedy:
+                        "move it to a disk of this machine, or use PostgreSQL (database: postgresql://…)"
+                ))
         }
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(
@@ -215,7 +233,8 @@ package enum LocalChecks {
         }
         checks += facts.openFiles.map {
             .warning(
-                .databaseMode, "other users than its owner can read \($0), which holds parts of the database",
+                .databaseMode,
+                "other users than its owner can read \($0), which holds parts of the database",
                 remedy: "run \(.closeFile, $0)")
         }
         if let folder = facts.openFolder {
@@ -229,8 +248,11 @@ package enum LocalChecks {
 
     /// Anyone who can reach the milter's socket can find out which addresses exist.
     static func exposure(_ facts: LocalFacts) -> Check? {
-        guard facts.configuration == .fine, case .tcp(let host, let port)? = MilterSocket(facts.socket),
-            ListenAddress(host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)")?.isLoopback == false
+        guard facts.configuration == .fine,
+            case .tcp(let host, let port)? = MilterSocket(facts.socket),
+            ListenAddress(
+                host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)")?
+                .isLoopback == false
         else { return nil }
         return .warning(
             .milter,
@@ -240,7 +262,9 @@ package enum LocalChecks {
 
     private static func filter(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine else { return nil }
-        if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
+        if case .trouble(let what) = facts.filter, let http = facts.http,
+            case .trouble = http.outcome
+        {
             return .broken(
                 .filter,
                 "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
@@ -259,7 +283,8 @@ package enum LocalChecks {
         case .fine: .ok(.filter, "a milter answers at \(facts.socket)")
         case .silent:
             .broken(
-                .filter, "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders",
+                .filter,
+                "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders",
                 remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
@@ -279,7 +304,8 @@ package enum LocalChecks {
                 "\(copies.address) (fan_out_smtpd) accepts connections and does not greet as a mail server. Copies of messages to several users "
                     + "are not submitted there",
                 remedy:
-                    "find the process that listens there (\(.listListeners)); if it is Postfix, its log says what it waits for")
+                    "find the process that listens there (\(.listListeners)); if it is Postfix, its log says what it waits for"
+            )
         case .trouble(let what):
             .broken(
                 .copies,
@@ -292,19 +318,24 @@ package enum LocalChecks {
 
     private static func http(_ facts: LocalFacts) -> Check? {
         // If the milter is silent too, its check reports the trouble for both.
-        guard facts.configuration == .fine, let http = facts.http, facts.filter == .fine || http.outcome == .fine else {
+        guard facts.configuration == .fine, let http = facts.http,
+            facts.filter == .fine || http.outcome == .fine
+        else {
             return nil
         }
         return switch http.outcome {
         case .fine: .ok(.http, "the HTTP API answers at \(http.address)")
         case .silent:
             .broken(
-                .http, "\(http.address) accepts connections and does not answer. Teams get no decisions",
+                .http,
+                "\(http.address) accepts connections and does not answer. Teams get no decisions",
                 remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
                 .http, "\(http.address): \(what). Teams get no decisions",
-                remedy: "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted")
+                remedy:
+                    "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted"
+            )
         }
     }
 
@@ -317,7 +348,9 @@ package enum LocalChecks {
                     "\(.listPolicies) gives the reason; activate a policy that loads, or go back to the one before (policy rollback)"
             )
         }
-        guard !problems.isEmpty else { return refusals.isEmpty ? [.ok(.policy, "a policy is in force")] : refusals }
+        guard !problems.isEmpty else {
+            return refusals.isEmpty ? [.ok(.policy, "a policy is in force")] : refusals
+        }
         return refusals
             + problems.map {
                 .warning(
@@ -340,17 +373,24 @@ package enum LocalChecks {
     private static func clock(_ facts: LocalFacts) -> Check {
         let remedy: Remedy =
             "set the clock, and let chrony or systemd-timesyncd synchronize it: signatures and return paths expire by it"
-        if facts.now < earliestTime { return .broken(.clock, "the clock is years behind", remedy: remedy) }
+        if facts.now < earliestTime {
+            return .broken(.clock, "the clock is years behind", remedy: remedy)
+        }
         if let newest = facts.newestChange, facts.now < newest - clockLeeway {
-            return .broken(.clock, "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
+            return .broken(
+                .clock,
+                "the clock is \(newest - facts.now) s behind the last change in the database",
+                remedy: remedy)
         }
         return switch facts.isClockKept {
         case true: .ok(.clock, "the clock is plausible, and synchronized")
         case false:
             .warning(
                 .clock, "the clock is plausible, but not synchronized: it will drift",
-                remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
-        case nil: .ok(.clock, "the clock is plausible; whether it is synchronized cannot be determined")
+                remedy:
+                    "start chrony or systemd-timesyncd: signatures and return paths expire by it")
+        case nil:
+            .ok(.clock, "the clock is plausible; whether it is synchronized cannot be determined")
         }
     }
 
@@ -363,14 +403,16 @@ package enum LocalChecks {
         return facts.hasOperatorAddress
             ? .ok(.postmaster, "mail to postmaster and abuse reaches the operator")
             : .broken(
-                .postmaster, "mail to postmaster and abuse reaches no one, but RFC 5321 and RFC 2142 require it",
+                .postmaster,
+                "mail to postmaster and abuse reaches no one, but RFC 5321 and RFC 2142 require it",
                 remedy: "set operator_address in postern.yaml")
     }
 
     private static func userPage(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine, !facts.hasUserPage else { return nil }
         return .warning(
-            .userPage, "users cannot confirm an inbox themselves: no page is configured on which they can enter the code",
+            .userPage,
+            "users cannot confirm an inbox themselves: no page is configured on which they can enter the code",
             remedy:
                 "set http.listen and http.public_url, or enter the codes that users give you: \(.confirmInbox)"
         )

@@ -1,7 +1,7 @@
 // Gathers the facts about this machine that LocalChecks evaluates.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Foundation
 import Glibc
@@ -22,16 +22,21 @@ package enum LocalProbe {
     /// - Parameter isBeforeStart: whether to leave out the running service, and to check only a
     ///   small database for damage.
     package static func gather(
-        flag: String?, environment: [String: String], set: [String], now: Int64, isBeforeStart: Bool = false
+        flag: String?, environment: [String: String], set: [String], now: Int64,
+        isBeforeStart: Bool = false
     ) -> LocalFacts {
         var facts = LocalFacts()
         facts.now = now
         let configuration: Configuration
         do {
             let resolved: ResolvedConfiguration
-            (configuration, resolved) = try Installation.configuration(flag: flag, environment: environment, set: set)
-            let paths = [configuration.database.path, configuration.keyFilePath, resolved.path].compactMap { $0 }
-            if let user = ServiceUser(ownerOf: paths.map { ($0 as NSString).deletingLastPathComponent }) {
+            (configuration, resolved) = try Installation.configuration(
+                flag: flag, environment: environment, set: set)
+            let paths = [configuration.database.path, configuration.keyFilePath, resolved.path]
+                .compactMap { $0 }
+            if let user = ServiceUser(
+                ownerOf: paths.map { ($0 as NSString).deletingLastPathComponent })
+            {
                 facts.unreadable = paths.filter { !user.canRead($0) }.map { ($0, user.name) }
             }
         } catch {
@@ -57,24 +62,29 @@ package enum LocalProbe {
             }
         }
         examineDatabase(
-            &facts, configuration, keys, checking: isBeforeStart ? checkedBeforeStart : checkedOctets, now: now)
+            &facts, configuration, keys,
+            checking: isBeforeStart ? checkedBeforeStart : checkedOctets, now: now)
         return facts
     }
 
     private static func askService(_ facts: inout LocalFacts, _ configuration: Configuration) {
         facts.filter = MilterProbe.ask(configuration.milter.socket)
-        if let smtpd = configuration.fanOut, let outcome = MilterProbe.askCopies(smtpd, MilterPeers(configuration.milter.peers)) {
+        if let smtpd = configuration.fanOut,
+            let outcome = MilterProbe.askCopies(smtpd, MilterPeers(configuration.milter.peers))
+        {
             facts.copies = ("\(smtpd.host):\(smtpd.port)", outcome)
         }
         if let listen = configuration.http.listen, listen.port > 0 {
             facts.http = (
-                "\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil)
+                "\(listen.host):\(listen.port)",
+                MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil)
             )
         }
     }
 
     private static func examineDatabase(
-        _ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?, checking limit: Int64, now: Int64
+        _ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?,
+        checking limit: Int64, now: Int64
     ) {
         if let path = configuration.database.path {
             var status = stat()
@@ -85,12 +95,16 @@ package enum LocalProbe {
             }
             for side in ["-wal", "-shm"] {
                 var status = stat()
-                if stat(path + side, &status) == 0, status.st_mode & 0o077 != 0 { facts.openFiles.append(path + side) }
+                if stat(path + side, &status) == 0, status.st_mode & 0o077 != 0 {
+                    facts.openFiles.append(path + side)
+                }
             }
             let folder = (path as NSString).deletingLastPathComponent
             var folderStatus = stat()
             // With the sticky bit, no user may replace the files of others.
-            if stat(folder, &folderStatus) == 0, folderStatus.st_mode & 0o002 != 0, folderStatus.st_mode & 0o1000 == 0 {
+            if stat(folder, &folderStatus) == 0, folderStatus.st_mode & 0o002 != 0,
+                folderStatus.st_mode & 0o1000 == 0
+            {
                 facts.openFolder = folder
             }
             // A link leads to the file's place. If the file does not exist yet, its folder is the
@@ -113,14 +127,17 @@ package enum LocalProbe {
             // A change of a row also needs space on the disk.
             try database.checkWritable(now: now)
             guard let keys else { return }
-            let checked = Result { () throws(StoreFailure) in try Store.checkKeys(keys, of: database) }
+            let checked = Result { () throws(StoreFailure) in
+                try Store.checkKeys(keys, of: database)
+            }
             if case .failure(let failure) = checked, failure.code == .permanent(.unsealing) {
                 // The database works, but no sealed value can be read without the keys.
                 facts.keyFile = .trouble("\(configuration.keyFilePath): \(failure)")
                 return
             }
             try checked.get()
-            let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            let store = Store(
+                database: database, keys: keys, relayDomains: configuration.relayDomains)
             facts.lostDomains = try Installation.lostDomains(configuration, store.addresses)
             facts.newestChange = try store.audit.entries(limit: 1).first?.at
             facts.clockSkew = try clockSkew(store, here: configuration.hostname, now: now)
@@ -130,16 +147,21 @@ package enum LocalProbe {
             facts.parkedEvents = try StatusReport.parkedEvents(store)
             // PostgreSQL has no such check for clients; its tool for this is pg_amcheck.
             if facts.unchecked == nil, configuration.database.path != nil {
-                facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
+                facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter {
+                    $0 != "ok"
+                }
             }
-            facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(
+            facts.policyRefusals = try store.policies.hosts().filter {
+                facts.now - $0.at <= PolicyHostState.silence
+            }.compactMap(
                 \.refusal)
         } catch {
             facts.database = .trouble("\(error)")
             facts.databaseFailure = error as? StoreFailure
             var isFolder: ObjCBool = false
             facts.isDatabaseFolder =
-                FileManager.default.fileExists(atPath: facts.databasePath, isDirectory: &isFolder) && isFolder.boolValue
+                FileManager.default.fileExists(atPath: facts.databasePath, isDirectory: &isFolder)
+                && isFolder.boolValue
         }
     }
 }
@@ -147,7 +169,9 @@ package enum LocalProbe {
 extension LocalProbe {
     /// Compares this machine's clock with those of all running services.
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
-        let others = try ServiceReport.all(store, now: now).filter { $0.isRunning && $0.entry.host != here }.compactMap {
+        let others = try ServiceReport.all(store, now: now).filter {
+            $0.isRunning && $0.entry.host != here
+        }.compactMap {
             report in
             report.snapshot.map { (host: report.entry.host, ahead: $0.clockAhead) }
         }
@@ -159,12 +183,15 @@ extension LocalProbe {
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()
         var problems =
-            arrangement.standard == nil ? ["no default policy is active for teams without their own policy"] : []
+            arrangement.standard == nil
+            ? ["no default policy is active for teams without their own policy"] : []
         for named in arrangement.policies {
             do {
                 _ = try LoadedPolicy(store.policies.policy(hash: named.hash))
             } catch {
-                problems.append("policy \(named.name) does not load: \("\(error)".split(separator: "\n").first ?? "")")
+                problems.append(
+                    "policy \(named.name) does not load: \("\(error)".split(separator: "\n").first ?? "")"
+                )
             }
         }
         return problems
@@ -180,8 +207,9 @@ enum ClockKeeper {
         {
             return !line.contains("Not synchronised")
         }
-        switch run("timedatectl", ["show", "--property=NTPSynchronized", "--value"])?.trimmingCharacters(
-            in: .whitespacesAndNewlines)
+        switch run("timedatectl", ["show", "--property=NTPSynchronized", "--value"])?
+            .trimmingCharacters(
+                in: .whitespacesAndNewlines)
         {
         case "yes": return true
         case "no": return false
@@ -191,7 +219,8 @@ enum ClockKeeper {
 
     /// The output of a tool; nil if it is missing or fails.
     private static func run(_ tool: String, _ arguments: [String]) -> String? {
-        guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]), let run = try? ToolRun(path, arguments)
+        guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]),
+            let run = try? ToolRun(path, arguments)
         else { return nil }
         return run.status == 0 ? run.output : nil
     }
@@ -202,18 +231,25 @@ package enum MilterProbe {
     /// Seconds to wait for connection and answer: a slower milter would delay mail too.
     private static let timeout = 5
 
-    /// Opens a session as Postfix does, offering every action and protocol step, and ends it after the milter's answer.
+    /// Opens a session as Postfix does, offering every action and protocol step, and ends it
+    /// after the milter's answer.
     package static func ask(_ socket: String) -> LocalFacts.Answer {
-        guard let parsed = MilterSocket(socket) else { return .trouble("the socket cannot be read") }
+        guard let parsed = MilterSocket(socket) else {
+            return .trouble("the socket cannot be read")
+        }
         let descriptor: Int32
         switch parsed {
         case .unix(let path, _, _): descriptor = connectUnix(path)
         case .tcp(let host, let port): descriptor = connectInternet(host, port)
         }
-        guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
+        guard descriptor >= 0 else {
+            return .trouble("nothing listens there (\(String(cString: strerror(errno))))")
+        }
         defer { close(descriptor) }
         // SMFIC_OPTNEG: length, 'O', version 6, actions, protocol steps.
-        let packet: [UInt8] = [0, 0, 0, 13, 0x4F, 0, 0, 0, 6, 0, 0, 0x01, 0xFF, 0, 0x1F, 0xFF, 0xFF]
+        let packet: [UInt8] = [
+            0, 0, 0, 13, 0x4F, 0, 0, 0, 6, 0, 0, 0x01, 0xFF, 0, 0x1F, 0xFF, 0xFF,
+        ]
         guard send(descriptor, packet, packet.count, Int32(MSG_NOSIGNAL)) == packet.count else {
             return .trouble("the connection was lost")
         }
@@ -243,17 +279,23 @@ package enum MilterProbe {
     static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Answer {
         let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
         let descriptor = connectInternet(host, UInt16(clamping: listen.port))
-        guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
+        guard descriptor >= 0 else {
+            return .trouble("nothing listens there (\(String(cString: strerror(errno))))")
+        }
         defer { close(descriptor) }
         guard !isEncrypted else { return .fine }
         let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else {
+        guard
+            send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count
+        else {
             return .trouble("the connection was lost")
         }
         var answer = [UInt8](repeating: 0, count: 12)
         let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
         if isTimeOut(count) { return .silent }
-        guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
+        guard count == answer.count else {
+            return .trouble("something listens, but does not answer as HTTP")
+        }
         let status = String(decoding: answer.suffix(3), as: UTF8.self)
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
     }
@@ -278,14 +320,18 @@ package enum MilterProbe {
         return .fine
     }
 
-    private static func isTimeOut(_ count: Int) -> Bool { count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) }
+    private static func isTimeOut(_ count: Int) -> Bool {
+        count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)
+    }
 
     private static func open(_ family: Int32) -> Int32 {
-        let descriptor = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = Glibc.socket(
+            family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return -1 }
         var limit = timeval(tv_sec: timeout, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+            setsockopt(
+                descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
         return descriptor
     }
@@ -320,7 +366,8 @@ package enum MilterProbe {
         defer { freeaddrinfo(first) }
         let descriptor = open(first.pointee.ai_family)
         guard descriptor >= 0 else { return -1 }
-        return kept(descriptor, connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen))
+        return kept(
+            descriptor, connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen))
     }
 
     /// The descriptor if the connection succeeded. Otherwise closes it, and keeps the `errno` of

@@ -32,7 +32,9 @@ package struct NamedResolver: DNSResolver {
             .broken(
                 .dns,
                 "\(servers) gave no answer to any query (\($0)), so nothing outside was checked, and mail waits at its senders",
-                remedy: "check that a resolver runs there, or name another one (dns.servers, or nameserver in /etc/resolv.conf)")
+                remedy:
+                    "check that a resolver runs there, or name another one (dns.servers, or nameserver in /etc/resolv.conf)"
+            )
         }
     }
 }

@@ -61,12 +61,14 @@ package enum PostfixChecks {
         .broken(
             .postfix,
             "Postfix in \(facts.directory) is not set up for Postern: smtpd_milters does not name it, and \(facts.differences.count - 1) other "
-                + "settings differ", remedy: "\(.showSettings, postfix: facts.directory) shows them; " + remedy(facts))
+                + "settings differ",
+            remedy: "\(.showSettings, postfix: facts.directory) shows them; " + remedy(facts))
     }
 
     /// Without these settings an inbox could leave, or mail could pass without being rewritten.
     private static let leaking: Set<String> = [
-        "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
+        "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters",
+        "milter_default_action",
         "smtpd_discard_ehlo_keywords",
         "smtp_header_checks", "cleanup/unix/milter_macro_daemon_name",
     ]
@@ -76,17 +78,23 @@ package enum PostfixChecks {
             return [
                 .broken(
                     .postfix, "Postfix's settings cannot be read: \(trouble)",
-                    remedy: "name its configuration with --config-directory, or skip this part with --skip postfix")
+                    remedy:
+                        "name its configuration with --config-directory, or skip this part with --skip postfix"
+                )
             ]
         }
         // Before the set-up every setting differs, so one check reports all of them.
-        let isAttached = facts.differences.count <= manySettings || !facts.differences.contains { $0.name == "smtpd_milters" }
+        let isAttached =
+            facts.differences.count <= manySettings
+            || !facts.differences.contains { $0.name == "smtpd_milters" }
         var checks =
             !isAttached
             ? [notAttached(facts)]
             : facts.differences.map { difference in
                 let present = difference.present.isEmpty ? "empty" : difference.present
-                let leak = leaking.contains(difference.name) ? " (without it an inbox becomes visible)" : ""
+                let leak =
+                    leaking.contains(difference.name)
+                    ? " (without it an inbox becomes visible)" : ""
                 return Check.broken(
                     CheckKind.postfixSetting.of(difference.name),
                     "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
@@ -100,7 +108,9 @@ package enum PostfixChecks {
                     remedy: remedy(facts)))
         }
         checks += facts.bypasses.map {
-            .broken(.postfixBypass, $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
+            .broken(
+                .postfixBypass, $0,
+                remedy: "add Postern's milter to that service in master.cf, or remove the service")
         }
         checks += facts.silentMilters.map {
             .broken(
@@ -109,7 +119,9 @@ package enum PostfixChecks {
                 remedy: "start it, or remove it from \($0.parameter)")
         }
         checks += facts.conflicts.map {
-            .broken(.postfixConflict, $0, remedy: "decide which of the two you want, and change the other")
+            .broken(
+                .postfixConflict, $0,
+                remedy: "decide which of the two you want, and change the other")
         }
         if let trouble = facts.ownerTrouble {
             checks.insert(.broken(.postfixOwner, trouble.sentence, remedy: trouble.remedy), at: 0)
@@ -135,13 +147,16 @@ package enum PostfixChecks {
             // First, because the settings do not matter while Postfix does not run.
             checks.insert(
                 .broken(
-                    .postfixService, "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
+                    .postfixService,
+                    "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
                     remedy:
                         "start it (\(.startPostfix, postfix: facts.directory), or systemctl start postfix); its log says what prevents it from running"
                 ),
                 at: 0)
         }
-        if checks.isEmpty { checks.append(.ok(.postfix, "Postfix in \(facts.directory) is set up for the relay")) }
+        if checks.isEmpty {
+            checks.append(.ok(.postfix, "Postfix in \(facts.directory) is set up for the relay"))
+        }
         return checks
     }
 }

@@ -27,7 +27,8 @@ package struct PostfixProbe {
         }
         do {
             let plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, formerDomains: configuration.formerRelayDomains,
+                relayDomains: configuration.relayDomains,
+                formerDomains: configuration.formerRelayDomains,
                 socket: socket.postfixName, fanOut: configuration.fanOut?.text,
                 directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
@@ -35,7 +36,8 @@ package struct PostfixProbe {
             facts.isRunning = PostfixSetup.isRunning(directory: plan.directory)
             facts.relayhost = postfix.expanded["relayhost"] ?? ""
             facts.differences = (plan.mainChanges + plan.newServices + plan.masterChanges).map {
-                PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
+                PostfixFacts.Difference(
+                    name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
             }
             facts.hasHeaderCheck = plan.headerChecks == nil
             facts.bypasses = plan.bypasses
@@ -43,7 +45,10 @@ package struct PostfixProbe {
             facts.silentMilters = Self.silentMilters(postfix, besides: socket.postfixName)
             facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(
                 mailOwner: postfix.expanded["mail_owner"] ?? "postfix")
-            do { facts.parked = try PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory) } catch {
+            do {
+                facts.parked = try PostfixQueue.parked(
+                    at: configuration.relayDomains, directory: plan.directory)
+            } catch {
                 facts.queueTrouble = "\(error)"
             }
             return (facts, certificates(postfix), postfix.expanded["myhostname"])
@@ -59,13 +64,17 @@ package struct PostfixProbe {
     ) -> [(parameter: String, milter: String, trouble: String)] {
         var seen: Set = [ours]
         return ["smtpd_milters", "non_smtpd_milters"].flatMap { parameter in
-            postfix.milters(of: parameter).compactMap { name -> (parameter: String, milter: String, trouble: String)? in
+            postfix.milters(of: parameter).compactMap {
+                name -> (parameter: String, milter: String, trouble: String)? in
                 guard seen.insert(name).inserted else { return nil }
                 // Postfix resolves a relative path from its queue directory, and every path inside
                 // its chroot.
                 let path = name.hasPrefix("unix:") ? String(name.dropFirst("unix:".count)) : nil
                 let queue = postfix.expanded["queue_directory"] ?? ""
-                let places = path.map { ["unix:\(queue)/\($0)"] + ($0.hasPrefix("/") ? [name] : []) } ?? [name]
+                let places =
+                    path.map { ["unix:\(queue)/\($0)"] + ($0.hasPrefix("/") ? [name] : []) } ?? [
+                        name
+                    ]
                 var troubles: [String] = []
                 for place in places {
                     switch MilterProbe.ask(place) {
@@ -94,7 +103,8 @@ package struct PostfixProbe {
     package func incomingDoors() throws -> [IncomingDoor] {
         guard let socket = MilterSocket(configuration.milter.socket) else { return [] }
         return try PostfixConfiguration.read(directory: directory).incomingDoors(
-            of: LocalAddresses.all(), besides: configuration.fanOut?.text, socket: socket.postfixName)
+            of: LocalAddresses.all(), besides: configuration.fanOut?.text,
+            socket: socket.postfixName)
     }
 
     /// The port to which Postfix sends mail that the probe captures at a relay domain, if it is on
@@ -129,7 +139,9 @@ package struct PostfixProbe {
 
     private func certificates(_ postfix: PostfixConfiguration) -> [CertificateFacts] {
         let paths = ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"]
-            .compactMap { postfix.expanded[$0] }.flatMap { $0.split { " ,\t".contains($0) }.map(String.init) }
+            .compactMap { postfix.expanded[$0] }.flatMap {
+                $0.split { " ,\t".contains($0) }.map(String.init)
+            }
             .filter { $0 != "none" }
         guard !paths.isEmpty else { return [CertificateFacts(path: "", state: .notConfigured)] }
         let host = postfix.expanded["myhostname"] ?? configuration.hostname
@@ -144,19 +156,29 @@ package struct PostfixProbe {
             return CertificateFacts(path: path, state: .unreadable("the file cannot be read"))
         }
         guard text.contains("-----BEGIN CERTIFICATE-----") else {
-            return CertificateFacts(path: path, state: .unreadable("the file contains no certificate"))
+            return CertificateFacts(
+                path: path, state: .unreadable("the file contains no certificate"))
         }
         guard let tool = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
-            return CertificateFacts(path: path, state: .unknown("the openssl command was not found"))
+            return CertificateFacts(
+                path: path, state: .unknown("the openssl command was not found"))
         }
         guard
             let lines = try? ToolRun(
-                tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]
+                tool,
+                [
+                    "x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost",
+                    host,
+                ]
             ).output,
-            let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?.dropFirst("notAfter=".count),
+            let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?
+                .dropFirst("notAfter=".count),
             let end = try? Date(date.replacing(" ", with: "T"), strategy: .iso8601)
         else { return CertificateFacts(path: path, state: .unreadable("openssl cannot read it")) }
         return CertificateFacts(
-            path: path, state: .valid(until: Int64(end.timeIntervalSince1970), matchesHost: !lines.contains("does NOT match")))
+            path: path,
+            state: .valid(
+                until: Int64(end.timeIntervalSince1970),
+                matchesHost: !lines.contains("does NOT match")))
     }
 }

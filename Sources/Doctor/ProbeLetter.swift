@@ -2,9 +2,9 @@
 
 import Foundation
 import InternetMessage
+import Mail
 import Relay
 import RelayCore
-import Mail
 import Support
 
 /// The two messages of a probe.
@@ -25,8 +25,10 @@ struct ProbeLetter {
         message(
             [
                 "Received: from \(helo) ([192.0.2.77]) by smtp.\(ProbeIdentity.userDomain) with ESMTPSA for <\(reverse.wireForm)>; \(date)",
-                "From: \(identity.author.wireForm)", "To: Team <\(reverse.wireForm)>", "Subject: Re: postern doctor \(nonce)",
-                "Message-ID: <reply.\(nonce)@\(helo)>", "X-Originating-IP: [192.0.2.77]", "Reply-To: \(identity.author.wireForm)",
+                "From: \(identity.author.wireForm)", "To: Team <\(reverse.wireForm)>",
+                "Subject: Re: postern doctor \(nonce)",
+                "Message-ID: <reply.\(nonce)@\(helo)>", "X-Originating-IP: [192.0.2.77]",
+                "Reply-To: \(identity.author.wireForm)",
             ],
             """
             This is postern doctor looking at its own relay. (ä, 8 bits, \(String(repeating: "long line ", count: 120)))
@@ -40,13 +42,16 @@ struct ProbeLetter {
     func forward(to relay: AddrSpec) -> [UInt8] {
         message(
             [
-                "From: Team <\(identity.team.wireForm)>", "To: <\(relay.wireForm)>", "Subject: postern doctor \(nonce)",
+                "From: Team <\(identity.team.wireForm)>", "To: <\(relay.wireForm)>",
+                "Subject: postern doctor \(nonce)",
                 "Message-ID: <forward.\(nonce)@\(identity.domain)>",
             ], "This is postern doctor looking at its own relay.")
     }
 
     /// Whether this is the reply, after the relay rewrote it.
-    func isReply(_ message: CapturedMessage) -> Bool { Self.contains(message.data, "Re: postern doctor \(nonce)") }
+    func isReply(_ message: CapturedMessage) -> Bool {
+        Self.contains(message.data, "Re: postern doctor \(nonce)")
+    }
 
     /// Whether this is the bounce of the forward, rebuilt by the relay or as Postfix writes it.
     func isReport(_ message: CapturedMessage) -> Bool {
@@ -72,10 +77,13 @@ struct ProbeLetter {
 
     private func message(_ fields: [String], _ body: String) -> [UInt8] {
         let head = [
-            "Date: \(date)", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: 8bit",
+            "Date: \(date)", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
+            "Content-Transfer-Encoding: 8bit",
             String(decoding: identity.proof(now: now).bytes, as: UTF8.self),
         ]
-        let lines = fields + head + [""] + body.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let lines =
+            fields + head + [""]
+            + body.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return Array((lines.joined(separator: "\r\n") + "\r\n").utf8)
     }
 
@@ -102,7 +110,8 @@ struct ProbeJudgement {
     static func unreachable(_ place: String, _ why: String) -> Check {
         .broken(
             .probe, "no reply and no bounce was sent: mail is not accepted at \(place): \(why)",
-            remedy: "start Postfix; if it accepts mail elsewhere, set mail.submission or use --smtp")
+            remedy: "start Postfix; if it accepts mail elsewhere, set mail.submission or use --smtp"
+        )
     }
 
     func reply(_ result: ProbeResult) -> Check {
@@ -110,19 +119,25 @@ struct ProbeJudgement {
         guard case .arrived(let message) = result else { return missing(result, name, "reply") }
         guard !isPast(message, [reverse.wireForm]) else { return unfiltered(name, "reply") }
         let told: [(String, String)] = [
-            (identity.author.wireForm, "the user's address"), (helo, "the name of the user's machine"),
-            (ProbeIdentity.userDomain, "the user's domain"), ("192.0.2.77", "the IP address of the user's machine"),
+            (identity.author.wireForm, "the user's address"),
+            (helo, "the name of the user's machine"),
+            (ProbeIdentity.userDomain, "the user's domain"),
+            ("192.0.2.77", "the IP address of the user's machine"),
             (String(reverse.localPart), "the address that the user wrote to"),
         ]
         let leaks = Self.leaks(told, in: message) + clientOfPostfix(message)
         guard leaks.isEmpty else {
             return .broken(
-                name, "a reply that was sent through Postfix left with \(leaks.joined(separator: ", ")) in it",
+                name,
+                "a reply that was sent through Postfix left with \(leaks.joined(separator: ", ")) in it",
                 remedy:
                     "run \(.showSettings), which shows what is missing; the header check (smtp_header_checks) hides the machine"
             )
         }
-        return .ok(name, "a reply that was sent through Postfix and the milter left without the user's address or machine in it")
+        return .ok(
+            name,
+            "a reply that was sent through Postfix and the milter left without the user's address or machine in it"
+        )
     }
 
     func bounce(_ result: ProbeResult) -> Check {
@@ -135,16 +150,24 @@ struct ProbeJudgement {
             CaptureServer.address($0).lowercased() == identity.team.wireForm.lowercased()
         }
         let leaks = Self.leaks(
-            [(identity.inbox.wireForm, "the inbox"), (identity.inbox.localPart, "the inbox's local part")], in: message)
+            [
+                (identity.inbox.wireForm, "the inbox"),
+                (identity.inbox.localPart, "the inbox's local part"),
+            ], in: message)
         guard isOurs, leaks.isEmpty else {
             return .broken(
                 name,
                 isOurs
                     ? "a bounce that Postfix wrote left with \(leaks.joined(separator: ", ")) in it"
                     : "a bounce that Postfix wrote bypassed the milter, with the inbox in it",
-                remedy: "set internal_mail_filter_classes = bounce and non_smtpd_milters: \(.applySettings) does")
+                remedy:
+                    "set internal_mail_filter_classes = bounce and non_smtpd_milters: \(.applySettings) does"
+            )
         }
-        return .ok(name, "a bounce that Postfix wrote was rebuilt by the milter and left without the inbox in it")
+        return .ok(
+            name,
+            "a bounce that Postfix wrote was rebuilt by the milter and left without the inbox in it"
+        )
     }
 
     private static func leaks(_ told: [(String, String)], in message: CapturedMessage) -> [String] {
@@ -160,11 +183,16 @@ struct ProbeJudgement {
         return found
     }
 
-    /// Postfix's own Received field names the client that submitted the message, unless the header check reduces it.
+    /// Postfix's own Received field names the client that submitted the message, unless the
+    /// header check reduces it.
     private func clientOfPostfix(_ message: CapturedMessage) -> [String] {
-        let header = String(decoding: message.data, as: UTF8.self).components(separatedBy: "\r\n\r\n").first ?? ""
-        return header.replacingOccurrences(of: "\r\n\t", with: " ").replacingOccurrences(of: "\r\n ", with: " ")
-            .components(separatedBy: "\r\n").contains { $0.lowercased().hasPrefix("received: from ") }
+        let header =
+            String(decoding: message.data, as: UTF8.self).components(separatedBy: "\r\n\r\n").first
+            ?? ""
+        return header.replacingOccurrences(of: "\r\n\t", with: " ").replacingOccurrences(
+            of: "\r\n ", with: " "
+        )
+        .components(separatedBy: "\r\n").contains { $0.lowercased().hasPrefix("received: from ") }
             ? ["a Received field with the client"] : []
     }
 
@@ -176,14 +204,16 @@ struct ProbeJudgement {
 
     private func unfiltered(_ name: CheckKind, _ what: String) -> Check {
         .broken(
-            name, "a \(what) that was sent through Postfix passed no milter: it was sent on unchanged",
+            name,
+            "a \(what) that was sent through Postfix passed no milter: it was sent on unchanged",
             remedy: "set smtpd_milters for every smtpd that accepts mail: \(.applySettings) does")
     }
 
     private func missing(_ result: ProbeResult, _ name: CheckKind, _ what: String) -> Check {
         switch result {
         case .arrived: .ok(name, "")
-        case .unreachable(let why): .broken(name, "doctor's \(what) could not be sent: \(why)", remedy: "start Postfix")
+        case .unreachable(let why):
+            .broken(name, "doctor's \(what) could not be sent: \(why)", remedy: "start Postfix")
         case .notTaken(let why):
             .broken(
                 name, "doctor's \(what) was not accepted: \(why)",
@@ -194,7 +224,9 @@ struct ProbeJudgement {
         case .neverCame:
             .broken(
                 name, "doctor's \(what) was accepted but did not leave Postfix in time",
-                remedy: "check the queue with postqueue -p, and Postfix's log; --patience allows more time")
+                remedy:
+                    "check the queue with postqueue -p, and Postfix's log; --patience allows more time"
+            )
         }
     }
 }

@@ -3,11 +3,11 @@
 import Accounts
 import Database
 import InternetMessage
+import Mail
 import PosternConfiguration
 import PostfixSetup
 import Relay
 import RelayCore
-import Mail
 
 /// Sends waiting messages to Postfix, and deletes from its queue those that it accepted.
 package struct QueueResend {
@@ -32,7 +32,8 @@ package struct QueueResend {
     ///   - host: the host at which Postfix accepts mail with its milters.
     /// - Returns: nil if the token keys cannot be used.
     package init?(
-        _ configuration: Configuration, keys: KeyRing, host: String, port: UInt16, directory: String,
+        _ configuration: Configuration, keys: KeyRing, host: String, port: UInt16,
+        directory: String,
         now: @escaping @Sendable () -> Int64
     ) {
         guard let keys = TokenKeys(keys.token) else { return nil }
@@ -48,7 +49,11 @@ package struct QueueResend {
         // Held in the queue, so that Postfix neither returns nor delivers it in the meantime.
         if !message.isHeld { try PostfixQueue.hold(message, true, directory: directory) }
         var isDeleted = false
-        defer { if !isDeleted, !message.isHeld { try? PostfixQueue.hold(message, false, directory: directory) } }
+        defer {
+            if !isDeleted, !message.isHeld {
+                try? PostfixQueue.hold(message, false, directory: directory)
+            }
+        }
         let content = try PostfixQueue.content(of: message, directory: directory)
         let client = try PostfixQueue.client(of: message, directory: directory)
         var accepted: [String] = []
@@ -77,7 +82,9 @@ package struct QueueResend {
     private func refusal(
         _ content: [UInt8], from sender: String, to recipient: String, _ client: PostfixQueue.Client
     ) -> String? {
-        guard let to = AddrSpec(envelope: recipient), sender.isEmpty || AddrSpec(envelope: sender) != nil else {
+        guard let to = AddrSpec(envelope: recipient),
+            sender.isEmpty || AddrSpec(envelope: sender) != nil
+        else {
             return "the address cannot be read"
         }
         let isAtRelay = Self.isAtRelay(to, configuration)
@@ -85,7 +92,8 @@ package struct QueueResend {
             if isAtRelay, let smtpd = configuration.fanOut {
                 return try refusal(content, from: sender, to: recipient, client, at: smtpd)
             }
-            try submission.send(from: AddrSpec(envelope: sender), to: InboxAddress(to), message: content)
+            try submission.send(
+                from: AddrSpec(envelope: sender), to: InboxAddress(to), message: content)
             return nil
         } catch {
             return error.description
@@ -95,23 +103,29 @@ package struct QueueResend {
     /// As `refusal`, from the smtpd for copies. The message has the address of its original client,
     /// so SPF is evaluated for that client.
     private func refusal(
-        _ content: [UInt8], from sender: String, to recipient: String, _ client: PostfixQueue.Client, at smtpd: ListenAddress
+        _ content: [UInt8], from sender: String, to recipient: String,
+        _ client: PostfixQueue.Client, at smtpd: ListenAddress
     ) throws(SubmissionFailure) -> String? {
         let peers = MilterPeers(configuration.milter.peers)
         let connection = try ClientSubmission(
-            SMTPSubmission(host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname),
+            SMTPSubmission(
+                host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname),
             client: .init(address: client.address, name: client.name, helo: client.helo),
             terms: .init(
                 login: { [keys, now] in
                     CopyLogin.make(
                         keys: keys, for: client.address,
-                        randomness: { count in (0..<count).map { _ in UInt8.random(in: 0...UInt8.max) } }, now: now())
+                        randomness: { count in
+                            (0..<count).map { _ in UInt8.random(in: 0...UInt8.max) }
+                        }, now: now())
                 },
                 objection: { peers.objection(to: $0) }))
         defer { connection.quit() }
         let parameters = content.contains { $0 >= 0x80 } ? ["BODY=8BITMIME"] : []
         let outcome = try connection.send(
-            from: sender, parameters: parameters + (isASCII(sender + recipient) ? [] : ["SMTPUTF8"]), to: ["<\(recipient)>"],
+            from: sender,
+            parameters: parameters + (isASCII(sender + recipient) ? [] : ["SMTPUTF8"]),
+            to: ["<\(recipient)>"],
             stuffed: ClientSubmission.stuffed(content))
         guard case .refused(let code, let enhanced, let text) = outcome else { return nil }
         return "\(code) \(enhanced) \(text)"

@@ -8,7 +8,9 @@ import Support
 package enum ReputationChecks {
     /// Looks up the addresses from which mail leaves in block lists of IP addresses (RFC 5782).
     /// - Parameter lists: domains, for example `zen.blocklist.example`.
-    package static func blocked(_ addresses: [IPAddress], lists: [String], resolver: any DNSResolver) -> [Check] {
+    package static func blocked(
+        _ addresses: [IPAddress], lists: [String], resolver: any DNSResolver
+    ) -> [Check] {
         lists.map { list in
             let name = CheckKind.blockList.of(list)
             // Every list has this entry (RFC 5782 section 5): without it, the name is misspelt or
@@ -18,7 +20,9 @@ package enum ReputationChecks {
             case .refused:
                 return .warning(
                     name, "\(list) does not answer public resolvers",
-                    remedy: "use your own resolver (docs/OPERATING-DNS.md), or remove it from block_lists")
+                    remedy:
+                        "use your own resolver (docs/OPERATING-DNS.md), or remove it from block_lists"
+                )
             case .notListed, .unknown:
                 return .warning(
                     name, "\(list) does not answer as a block list does",
@@ -30,11 +34,13 @@ package enum ReputationChecks {
             let listed = found.filter { $0.1 == .listed }.map(\.0.description)
             guard listed.isEmpty else {
                 return .broken(
-                    name, "\(list) lists \(listed.joined(separator: ", ")): servers that use it refuse your mail",
+                    name,
+                    "\(list) lists \(listed.joined(separator: ", ")): servers that use it refuse your mail",
                     remedy: "find the reason there, fix it, and request removal")
             }
             guard found.allSatisfy({ $0.1 == .notListed }) else {
-                return .warning(name, "\(list) gives no answer for this host", remedy: "try again later")
+                return .warning(
+                    name, "\(list) gives no answer for this host", remedy: "try again later")
             }
             return .ok(name, "\(list) does not list this host")
         }
@@ -66,10 +72,12 @@ package enum ReputationChecks {
     /// exceed it.
     static let usualRise = 2
 
-    /// Messages by provider: large ones by domain, all others as one sum, because a small domain could identify a person.
+    /// Messages by provider: large ones by domain, all others as one sum, because a small domain
+    /// could identify a person.
     package static func byProvider(_ domains: [String: Int]) -> [String: Int] {
         domains.reduce(into: [:]) { sums, entry in
-            sums[DomainClass.of(entry.key) == .provider ? entry.key : "others", default: 0] += entry.value
+            sums[DomainClass.of(entry.key) == .provider ? entry.key : "others", default: 0] +=
+                entry.value
         }
     }
 
@@ -90,7 +98,9 @@ package enum ReputationChecks {
                 .warning(
                     .warmUp,
                     "yesterday \(sent): to \(providers) more than twice as much as on any of the \(before.count) days before",
-                    remedy: "let a new host's mail rise slowly, doubling at most each day, or providers defer and refuse it")
+                    remedy:
+                        "let a new host's mail rise slowly, doubling at most each day, or providers defer and refuse it"
+                )
             ]
         }
         return [.ok(.warmUp, "yesterday \(sent) messages were sent")]

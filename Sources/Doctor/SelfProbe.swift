@@ -4,11 +4,11 @@
 import Accounts
 import Foundation
 import InternetMessage
+import Mail
 import PosternConfiguration
 import PostfixSetup
 import Relay
 import RelayCore
-import Mail
 import Support
 
 /// Sends test mail through the relay. Blocks. Changes no user's mail, no store and no setting.
@@ -26,7 +26,10 @@ package struct SelfProbe {
         /// Seconds that the mail may take.
         package let timeout: Double
 
-        package init(doors: [IncomingDoor] = [], host: String, port: UInt16, capturePort: UInt16, timeout: Double) {
+        package init(
+            doors: [IncomingDoor] = [], host: String, port: UInt16, capturePort: UInt16,
+            timeout: Double
+        ) {
             self.doors = doors
             self.host = host
             self.port = port
@@ -52,8 +55,12 @@ package struct SelfProbe {
 
     /// - Parameter nonce: random letters and digits.
     /// - Returns: nil if the keys of the installation cannot be used.
-    package init?(_ configuration: Configuration, keys: KeyRing, route: Route, now: Int64, nonce: String) {
-        guard let keys = TokenKeys(keys.token), let domain = configuration.relayDomains.first else { return nil }
+    package init?(
+        _ configuration: Configuration, keys: KeyRing, route: Route, now: Int64, nonce: String
+    ) {
+        guard let keys = TokenKeys(keys.token), let domain = configuration.relayDomains.first else {
+            return nil
+        }
         identity = ProbeIdentity(keys: keys, domain: domain)
         tokens = TokenMint(keys: keys)
         self.route = route
@@ -67,7 +74,8 @@ package struct SelfProbe {
 
     private var reverse: AddrSpec {
         AddrSpec(
-            localPart: tokens.reverse(account: ProbeIdentity.account, correspondent: identity.team).localPart,
+            localPart: tokens.reverse(account: ProbeIdentity.account, correspondent: identity.team)
+                .localPart,
             domain: identity.domain)
     }
     private var relay: AddrSpec { identity.relayAddress(now: now) }
@@ -75,12 +83,15 @@ package struct SelfProbe {
     /// Whether an address belongs to the probe.
     package func isProbes(_ address: String) -> Bool {
         let address = address.lowercased()
-        if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) {
+        if [identity.team, identity.inbox, identity.author, relay].contains(where: {
+            $0.wireForm.lowercased() == address
+        }) {
             return true
         }
         // Reverse addresses and return paths that the milter has not rewritten.
         guard address.hasSuffix("@" + identity.domain),
-            case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
+            case .token(let token) = tokens.read(
+                String(address.dropLast(identity.domain.count + 1)))
         else { return false }
         return token.account == ProbeIdentity.account
     }
@@ -99,14 +110,18 @@ package struct SelfProbe {
                     .warning(
                         .probe,
                         "no reply and no bounce was sent: port \(route.capturePort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
-                        remedy: "run \(.diagnose) as root, and one at a time; --skip probe skips this part")
+                        remedy:
+                            "run \(.diagnose) as root, and one at a time; --skip probe skips this part"
+                    )
                 ], isFinished: true)
         }
         defer { place.stop() }
         let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
         // Some servers require that a sender's domain exists, and the test user's does not. So the
         // team's address is tried too.
-        let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
+        let reply = probe(
+            from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place,
+            letter.isReply)
         // If the server cannot be reached for the reply, the second message cannot be sent either.
         let bounce =
             reply.result.isUnreachable
@@ -114,9 +129,12 @@ package struct SelfProbe {
             : probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
                 letter.isReport($0) || letter.isForward($0, to: relay)
             }
-        let judgement = ProbeJudgement(identity: identity, reverse: reverse, relay: relay, helo: letter.helo)
+        let judgement = ProbeJudgement(
+            identity: identity, reverse: reverse, relay: relay, helo: letter.helo)
         if case .unreachable(let why) = reply.result {
-            return Outcome(checks: [ProbeJudgement.unreachable("\(route.host):\(route.port)", why)], isFinished: true)
+            return Outcome(
+                checks: [ProbeJudgement.unreachable("\(route.host):\(route.port)", why)],
+                isFinished: true)
         }
         var checks = [judgement.reply(reply.result), judgement.bounce(bounce.result)]
         if reply.offersDSN || bounce.offersDSN { checks.append(ProbeJudgement.offersDSN) }
@@ -129,12 +147,14 @@ package struct SelfProbe {
                         "it came in while smtpd_milters was not in force: \(.listQueue) shows it, \(.sendQueue) sends it"
                 ))
         }
-        return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
+        return Outcome(
+            checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
     }
 
     /// - Parameter senders: tried in order until Postfix accepts one.
     private func probe(
-        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
+        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8],
+        _ place: CaptureServer,
         _ isIt: (CapturedMessage) -> Bool
     ) -> (result: ProbeResult, offersDSN: Bool) {
         for door in route.doors {
@@ -146,19 +166,24 @@ package struct SelfProbe {
             case .unreachable, .notTaken: continue
             }
         }
-        return probe(by: IncomingDoor(host: route.host, port: route.port), from: senders, to: recipient, message, place, isIt)
+        return probe(
+            by: IncomingDoor(host: route.host, port: route.port), from: senders, to: recipient,
+            message, place, isIt)
     }
 
     private func probe(
-        by door: IncomingDoor, from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
+        by door: IncomingDoor, from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8],
+        _ place: CaptureServer,
         _ isIt: (CapturedMessage) -> Bool
     ) -> (result: ProbeResult, offersDSN: Bool) {
         let submission = SMTPSubmission(
-            host: door.host, port: door.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout, dataTimeout: route.timeout)
+            host: door.host, port: door.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout,
+            dataTimeout: route.timeout)
         var refusal = ProbeResult.neverCame
         for sender in senders {
             do throws(SubmissionFailure) {
-                let receipt = try submission.send(from: sender, to: InboxAddress(recipient), message: message)
+                let receipt = try submission.send(
+                    from: sender, to: InboxAddress(recipient), message: message)
                 let found = place.wait(seconds: route.timeout) { $0.first(where: isIt) }
                 return (found.map { .arrived($0) } ?? .neverCame, receipt.keywords.contains("DSN"))
             } catch {
@@ -166,7 +191,9 @@ package struct SelfProbe {
                     return (.unreachable(temporary.detail), false)
                 }
                 refusal = .notTaken("\(error)")
-                guard case .permanent(let permanent) = error, permanent.stage == .mail || permanent.stage == .recipient else {
+                guard case .permanent(let permanent) = error,
+                    permanent.stage == .mail || permanent.stage == .recipient
+                else {
                     break
                 }
             }

@@ -3,7 +3,8 @@
 import Foundation
 import Glibc
 
-/// The user that `postern serve` runs as: the owner of the folder with the database, the key file or the configuration.
+/// The user that `postern serve` runs as: the owner of the folder with the database, the key file
+/// or the configuration.
 struct ServiceUser {
     let name: String
     private let user: uid_t
@@ -25,7 +26,9 @@ struct ServiceUser {
         name = String(cString: entry.pw_name)
         var count: Int32 = 64
         var found = [gid_t](repeating: 0, count: Int(count))
-        groups = getgrouplist(entry.pw_name, entry.pw_gid, &found, &count) >= 0 ? Array(found.prefix(Int(count))) : [entry.pw_gid]
+        groups =
+            getgrouplist(entry.pw_name, entry.pw_gid, &found, &count) >= 0
+            ? Array(found.prefix(Int(count))) : [entry.pw_gid]
     }
 
     /// Whether the user can read a file, and reach it through its folders; true if the file does
@@ -37,9 +40,13 @@ struct ServiceUser {
         var folder = URL(filePath: path).deletingLastPathComponent()
         while true {
             var status = stat()
-            guard stat(folder.path, &status) == 0, may(status, (S_IXUSR, S_IXGRP, S_IXOTH)) else { return false }
+            guard stat(folder.path, &status) == 0, may(status, (S_IXUSR, S_IXGRP, S_IXOTH)) else {
+                return false
+            }
             let above = folder.deletingLastPathComponent()
-            guard above.path != folder.path, above.path.utf8.count < folder.path.utf8.count else { return true }
+            guard above.path != folder.path, above.path.utf8.count < folder.path.utf8.count else {
+                return true
+            }
             folder = above
         }
     }

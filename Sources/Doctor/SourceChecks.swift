@@ -10,9 +10,11 @@ package struct SourceChecks {
     /// Selectors of large senders and of common programs. The DNS cannot list selectors; these find
     /// many of them.
     package static let commonSelectors = [
-        "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2", "k1", "k2", "k3", "mandrill",
+        "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2",
+        "k1", "k2", "k3", "mandrill",
         "mxvault",
-        "pm", "mta", "key1", "sig1", "20230601", "fm1", "fm2", "fm3", "protonmail", "zoho", "mailjet", "sendinblue", "resend",
+        "pm", "mta", "key1", "sig1", "20230601", "fm1", "fm2", "fm3", "protonmail", "zoho",
+        "mailjet", "sendinblue", "resend",
     ]
 
     /// The team's identifier; `TEAM` if it is not known.
@@ -28,7 +30,8 @@ package struct SourceChecks {
     private let resolver: any DNSResolver
 
     package init(
-        team: String = "TEAM", domain: String, sources: [OutboundSource], selectors: [String], address: String?,
+        team: String = "TEAM", domain: String, sources: [OutboundSource], selectors: [String],
+        address: String?,
         resolver: any DNSResolver
     ) {
         (self.team, self.domain) = (team, domain)
@@ -49,14 +52,15 @@ package struct SourceChecks {
         checks.append(
             conclusion(
                 envelopes: envelopes.map(\.0), hasSPF: envelopes.contains { $0.1.verdict == .ok },
-                signers: signers.map(\.0), hasDKIM: signers.contains { $0.1.contains { $0.verdict == .ok } },
+                signers: signers.map(\.0),
+                hasDKIM: signers.contains { $0.1.contains { $0.verdict == .ok } },
                 isUnanswered: envelopes.contains { $0.1.isUnanswered }
                     || signers.contains { $0.1.contains(where: \.isUnanswered) }))
         return checks
     }
 
-    /// The domains that count for mail of this domain if its DMARC record requests refusal of mail that fails
-    /// (docs/decisions/014).
+    /// The domains that count for mail of this domain if its DMARC record requests refusal of mail
+    /// that fails (docs/decisions/014).
     private struct Alignment {
         private let domain: String
         private let organization: String
@@ -70,12 +74,14 @@ package struct SourceChecks {
             let finding = DMARC.evaluate(fromDomain: domain, spf: [], dkim: [], resolver: resolver)
             self.domain = domain
             organization = finding.organizationalDomain ?? domain
-            isEnforced = finding.result == .fail && finding.policy != DMARCRecord.Policy.none.rawValue
+            isEnforced =
+                finding.result == .fail && finding.policy != DMARCRecord.Policy.none.rawValue
             (isStrictDKIM, isStrictSPF) = (finding.isStrictDKIM, finding.isStrictSPF)
         }
 
         func counts(_ name: String, isStrict: Bool) -> Bool {
-            !isEnforced || name == domain || (!isStrict && DomainName.isEqualOrBelow(name, organization))
+            !isEnforced || name == domain
+                || (!isStrict && DomainName.isEqualOrBelow(name, organization))
         }
     }
 
@@ -88,25 +94,31 @@ package struct SourceChecks {
         }
     }
 
-    /// The domains whose signatures prove the mail: the domain itself, and the source that contains it
-    /// (docs/decisions/014).
+    /// The domains whose signatures prove the mail: the domain itself, and the source that contains
+    /// it (docs/decisions/014).
     private var signingDomains: [String] {
         var names = [domain]
-        for source in covering where source.kind == .domain && !names.contains(source.value) { names.append(source.value) }
+        for source in covering where source.kind == .domain && !names.contains(source.value) {
+            names.append(source.value)
+        }
         return names
     }
 
-    /// The domains whose SPF proves the mail: the signing domains, and the domain paired with the source.
+    /// The domains whose SPF proves the mail: the signing domains, and the
+    /// domain paired with the source.
     private var envelopeDomains: [String] {
         var names = signingDomains
-        for name in covering.compactMap(\.envelopeDomain) where !names.contains(name) { names.append(name) }
+        for name in covering.compactMap(\.envelopeDomain) where !names.contains(name) {
+            names.append(name)
+        }
         return names
     }
 
     private func registration() -> Check {
         guard let source = covering.first else {
             return .broken(
-                .registered, "\(domain) is not a registered source of the team: mail from it is refused, even with a valid proof",
+                .registered,
+                "\(domain) is not a registered source of the team: mail from it is refused, even with a valid proof",
                 remedy: "run \(.addSource, team, domain)")
         }
         return .ok(.registered, "\(domain) is covered by the source \(source.value)")
@@ -121,11 +133,13 @@ package struct SourceChecks {
         case .temporaryFailure(let reason):
             return .unanswered(title, "the DNS gives no answer for \(name): \(reason)")
         case .noData, .nxDomain: texts = []
-        case .records(let records): texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
+        case .records(let records):
+            texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
         }
         let version = Array("v=spf1".utf8)
         let records = texts.filter { text in
-            text.count >= 6 && zip(text, version).allSatisfy { $0.asciiLowercased == $1 } && (text.count == 6 || text[6] == 0x20)
+            text.count >= 6 && zip(text, version).allSatisfy { $0.asciiLowercased == $1 }
+                && (text.count == 6 || text[6] == 0x20)
         }
         guard let record = records.first else {
             return .warning(
@@ -137,27 +151,33 @@ package struct SourceChecks {
         }
         guard records.count == 1 else {
             return .broken(
-                title, "\(name) has \(records.count) SPF records, so SPF gives permerror for all mail",
+                title,
+                "\(name) has \(records.count) SPF records, so SPF gives permerror for all mail",
                 remedy: "merge them into one")
         }
         // An address that no record names shows whether the whole record can be evaluated.
         let probe = address ?? "192.0.2.255"
         let finding = SPF.check(
-            client: SMTPClientIdentity(address: probe, helo: name, mailFrom: "postmaster@\(name)"), resolver: resolver)
+            client: SMTPClientIdentity(address: probe, helo: name, mailFrom: "postmaster@\(name)"),
+            resolver: resolver)
         switch finding.result {
         case .permerror:
-            return .broken(title, "the SPF record of \(name) has an error: \(finding.reason)", remedy: "fix the record")
+            return .broken(
+                title, "the SPF record of \(name) has an error: \(finding.reason)",
+                remedy: "fix the record")
         case .temperror:
             return .unanswered(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)")
         case .pass where address == nil:
             return .broken(
-                title, "SPF of \(name) passes for every address on the Internet: anyone can send as the team",
+                title,
+                "SPF of \(name) passes for every address on the Internet: anyone can send as the team",
                 remedy: "end the record with -all, and name only the servers that send for \(name)")
         case .pass: return .ok(title, "SPF of \(name) passes for \(probe)")
         case .none, .neutral, .fail, .softfail:
             guard address == nil else {
                 return .broken(
-                    title, "SPF of \(name) does not cover \(probe): \(finding.result.rawValue), \(finding.reason)",
+                    title,
+                    "SPF of \(name) does not cover \(probe): \(finding.result.rawValue), \(finding.reason)",
                     remedy: "add \(probe), or the include of the provider it belongs to")
             }
             return .ok(
@@ -186,7 +206,8 @@ package struct SourceChecks {
             case .temporaryFailure(let reason):
                 guard named else { continue }
                 checks.append(
-                    .unanswered(CheckKind.dkim.of(name), "the DNS gives no answer for \(name): \(reason)")
+                    .unanswered(
+                        CheckKind.dkim.of(name), "the DNS gives no answer for \(name): \(reason)")
                 )
             case .records:
                 checks.append(judge(DKIMKeyAnswer(answer), name: name))
@@ -198,14 +219,17 @@ package struct SourceChecks {
                     CheckKind.dkim.of(domain),
                     "none of \(Self.commonSelectors.count) common selectors has a key at \(domain); "
                         + "selectors cannot be listed, so there may be another",
-                    remedy: "look for s= in the DKIM-Signature of a message from \(domain), and name it with --selector"))
+                    remedy:
+                        "look for s= in the DKIM-Signature of a message from \(domain), and name it with --selector"
+                ))
         }
         return checks
     }
 
     private func judge(_ answer: DKIMKeyAnswer, name: String) -> Check {
         let title = CheckKind.dkim.of(name)
-        let found = if case .keys(let keys) = answer { keys } else { [DKIMKeyAnswer.PublishedKey]() }
+        let found =
+            if case .keys(let keys) = answer { keys } else { [DKIMKeyAnswer.PublishedKey]() }
         if found.contains(where: \.isTesting) {
             return .broken(
                 title, "the key at \(name) is in test mode (t=y): its signatures prove nothing",
@@ -213,7 +237,8 @@ package struct SourceChecks {
         }
         guard let key = found.first?.key else {
             return .broken(
-                title, "\(name): \(answer.text)", remedy: "publish the TXT record that the sending service gives for it")
+                title, "\(name): \(answer.text)",
+                remedy: "publish the TXT record that the sending service gives for it")
         }
         guard key.isStrong(DKIMLimits()) else {
             return .broken(
@@ -229,12 +254,15 @@ package struct SourceChecks {
 
     private func dmarc() -> Check {
         let name = CheckKind.dmarc
-        let advice = "forwarding does not need DMARC, but without it others can forge mail from \(domain) elsewhere"
+        let advice =
+            "forwarding does not need DMARC, but without it others can forge mail from \(domain) elsewhere"
         func judge(_ lookup: DMARC.RecordLookup, at: String) -> Check? {
             switch lookup {
             case .none: return nil
             case .temporaryFailure(let reason):
-                return .warning(name, "the DNS gives no answer for _dmarc.\(at): \(reason)", remedy: "try again later")
+                return .warning(
+                    name, "the DNS gives no answer for _dmarc.\(at): \(reason)",
+                    remedy: "try again later")
             case .record(let record):
                 let policy = at == domain ? record.policy : record.policyForSubdomain(exists: true)
                 return policy == .none
@@ -245,12 +273,16 @@ package struct SourceChecks {
             }
         }
         if let own = judge(DMARC.record(at: domain, resolver: resolver), at: domain) { return own }
-        if case .found(let organization) = DMARC.organizationalDomain(of: domain, resolver: resolver), organization != domain,
-            let inherited = judge(DMARC.record(at: organization, resolver: resolver), at: organization)
+        if case .found(let organization) = DMARC.organizationalDomain(
+            of: domain, resolver: resolver), organization != domain,
+            let inherited = judge(
+                DMARC.record(at: organization, resolver: resolver), at: organization)
         {
             return inherited
         }
-        return .warning(name, "\(domain) has no DMARC record", remedy: "\(advice): publish one at _dmarc.\(domain)")
+        return .warning(
+            name, "\(domain) has no DMARC record",
+            remedy: "\(advice): publish one at _dmarc.\(domain)")
     }
 
     private func conclusion(
@@ -258,7 +290,9 @@ package struct SourceChecks {
     ) -> Check {
         let name = CheckKind.forwarding
         guard !covering.isEmpty else {
-            return .broken(name, "mail from \(domain) is refused (550 5.7.1)", remedy: "register the source first")
+            return .broken(
+                name, "mail from \(domain) is refused (550 5.7.1)",
+                remedy: "register the source first")
         }
         let envelopes = envelopes.joined(separator: " or ")
         let signers = "d=" + signers.joined(separator: " or d=")
@@ -268,13 +302,16 @@ package struct SourceChecks {
                 name,
                 "mail from \(domain) is forwarded if it is signed with \(signers), or leaves with an envelope sender at "
                     + "\(envelopes) from a server that SPF names")
-        case (false, true): return .ok(name, "mail from \(domain) is forwarded if it is signed with \(signers)")
+        case (false, true):
+            return .ok(name, "mail from \(domain) is forwarded if it is signed with \(signers)")
         case (true, false):
             return .warning(
                 name,
                 "mail from \(domain) is forwarded only if its envelope sender is at \(envelopes) "
                     + "and its server is one that SPF names",
-                remedy: "sign it too (DKIM with \(signers)): many services use an envelope sender of their own")
+                remedy:
+                    "sign it too (DKIM with \(signers)): many services use an envelope sender of their own"
+            )
         case (false, false) where isUnanswered:
             return .unanswered(
                 name.alone,

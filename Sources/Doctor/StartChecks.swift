@@ -2,11 +2,11 @@
 
 import Foundation
 import Glibc
+import Mail
 import Milter
 import PosternConfiguration
 import PostfixSetup
 import Relay
-import Mail
 import Support
 
 package enum StartChecks {
@@ -15,27 +15,41 @@ package enum StartChecks {
     ///   - flag: the file that `--config` named.
     ///   - set: `key=value` texts, which override file and environment.
     ///   - now: seconds since 1970.
-    package static func run(flag: String?, environment: [String: String], set: [String], now: Int64) -> [Check] {
-        let facts = LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, isBeforeStart: true)
+    package static func run(
+        flag: String?, environment: [String: String], set: [String], now: Int64
+    ) -> [Check] {
+        let facts = LocalProbe.gather(
+            flag: flag, environment: environment, set: set, now: now, isBeforeStart: true)
         var checks = LocalChecks.ofStore(facts)
-        guard let (configuration, resolved) = try? Installation.configuration(flag: flag, environment: environment, set: set)
+        guard
+            let (configuration, resolved) = try? Installation.configuration(
+                flag: flag, environment: environment, set: set)
         else { return checks }
-        checks += secrets(configuration, at: resolved.path) + files(configuration, at: resolved.path)
+        checks +=
+            secrets(configuration, at: resolved.path) + files(configuration, at: resolved.path)
         checks.append(milter(configuration.milter.socket))
         if let listen = configuration.http.listen, listen.port > 0 {
             checks.append(http(listen, isEncrypted: configuration.http.certificate != nil))
         }
         if let (chain, key) = configuration.http.certificate {
-            let host = configuration.publicURL.flatMap { URL(string: $0)?.host() } ?? configuration.hostname
-            checks.append(PostfixProbe.certificate(chain, host: host).judge(host: host, now: now, service: .http))
+            let host =
+                configuration.publicURL.flatMap { URL(string: $0)?.host() }
+                ?? configuration.hostname
+            checks.append(
+                PostfixProbe.certificate(chain, host: host).judge(
+                    host: host, now: now, service: .http))
             checks.append(pair(chain, key))
         }
         return checks
     }
 
     /// Checks the settings that a reload applies, with the same parameters.
-    package static func ofReload(flag: String?, environment: [String: String], set: [String], now: Int64) -> [Check] {
-        LocalChecks.ofReload(LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, isBeforeStart: true))
+    package static func ofReload(
+        flag: String?, environment: [String: String], set: [String], now: Int64
+    ) -> [Check] {
+        LocalChecks.ofReload(
+            LocalProbe.gather(
+                flag: flag, environment: environment, set: set, now: now, isBeforeStart: true))
     }
 
     /// Files that contain one secret each.
@@ -44,10 +58,15 @@ package enum StartChecks {
         func look(_ name: String, _ read: () throws(ConfigurationError) -> Void) {
             do throws(ConfigurationError) {
                 try read()
-                checks.append(.ok(CheckKind.secretOrFile.of(name), "the secret of \(name) can be read, by its owner only"))
+                checks.append(
+                    .ok(
+                        CheckKind.secretOrFile.of(name),
+                        "the secret of \(name) can be read, by its owner only"))
             } catch {
                 checks.append(
-                    .broken(CheckKind.secretOrFile.of(name), error.message, remedy: "put the secret there, with mode 0600"))
+                    .broken(
+                        CheckKind.secretOrFile.of(name), error.message,
+                        remedy: "put the secret there, with mode 0600"))
             }
         }
         if let (_, path) = configuration.mail.credentials {
@@ -56,7 +75,9 @@ package enum StartChecks {
             }
         }
         if let upstream = configuration.provider.upstream {
-            look("sign_in.upstream") { () throws(ConfigurationError) in _ = try upstream.settings(at: place) }
+            look("sign_in.upstream") { () throws(ConfigurationError) in
+                _ = try upstream.settings(at: place)
+            }
         }
         return checks
     }
@@ -73,16 +94,21 @@ package enum StartChecks {
                 let why = (error as? ConfigurationError)?.message ?? "\(name): \(error)"
                 checks.append(
                     .broken(
-                        CheckKind.secretOrFile.of(name), why, remedy: "fix what is named, or take the key out of postern.yaml"))
+                        CheckKind.secretOrFile.of(name), why,
+                        remedy: "fix what is named, or take the key out of postern.yaml"))
             }
         }
         if configuration.provider.languagesPath != nil || configuration.mail.templates != nil {
             let name = configuration.mail.templates == nil ? "sign_in.languages" : "mail.templates"
             look(name) { _ = try MailerFactory.templates(configuration, at: place) }
         }
-        if configuration.pageLogoPath != nil { look("page.logo") { _ = try ServiceFiles.logo(configuration, at: place) } }
+        if configuration.pageLogoPath != nil {
+            look("page.logo") { _ = try ServiceFiles.logo(configuration, at: place) }
+        }
         if configuration.provider.passkeyRootsPath != nil {
-            look("sign_in.passkey_roots") { _ = try ServiceFiles.passkeyRoots(configuration, at: place) }
+            look("sign_in.passkey_roots") {
+                _ = try ServiceFiles.passkeyRoots(configuration, at: place)
+            }
         }
         for (name, path) in [
             ("mail.trusted_certificates", configuration.mail.rootsPath),
@@ -91,7 +117,8 @@ package enum StartChecks {
             guard let path else { continue }
             look(name) {
                 do { _ = try SubmissionSecurity.context(rootsPath: path) } catch {
-                    throw ConfigurationError(.invalidValue, at: place, "\(name): no certificates (PEM) found in \(path)")
+                    throw ConfigurationError(
+                        .invalidValue, at: place, "\(name): no certificates (PEM) found in \(path)")
                 }
             }
         }
@@ -103,7 +130,9 @@ package enum StartChecks {
     private static func milter(_ socket: String) -> Check {
         let name = CheckKind.milter
         guard let parsed = MilterSocket(socket) else {
-            return .broken(name, "milter.socket: \(socket) cannot be read", remedy: "write unix:/path or inet:port@host")
+            return .broken(
+                name, "milter.socket: \(socket) cannot be read",
+                remedy: "write unix:/path or inet:port@host")
         }
         if MilterProbe.ask(socket) == .fine {
             return .ok(name, "a milter answers at \(socket) already: postern serve is running")
@@ -114,11 +143,14 @@ package enum StartChecks {
             guard access(folder, W_OK | X_OK) == 0 else {
                 return .broken(
                     name, "\(folder): \(String(cString: strerror(errno)))",
-                    remedy: "make the folder of milter.socket, for the user that postern serve runs as")
+                    remedy:
+                        "make the folder of milter.socket, for the user that postern serve runs as")
             }
             var status = stat()
             guard lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFSOCK else {
-                return .broken(name, "\(path) exists and is not a socket", remedy: "name another path, or move it away")
+                return .broken(
+                    name, "\(path) exists and is not a socket",
+                    remedy: "name another path, or move it away")
             }
             return .ok(name, "\(socket) can be made")
         case .tcp(let host, let port):
@@ -127,9 +159,13 @@ package enum StartChecks {
     }
 
     private static func http(_ listen: ListenAddress, isEncrypted: Bool) -> Check {
-        let check = free(.http, host: listen.host, port: UInt16(clamping: listen.port), key: "http.listen")
-        guard check.verdict == .broken, MilterProbe.askHTTP(listen, isEncrypted: isEncrypted) == .fine else { return check }
-        return .ok(.http, "\(listen.host):\(listen.port) is in use, and answers as postern serve does")
+        let check = free(
+            .http, host: listen.host, port: UInt16(clamping: listen.port), key: "http.listen")
+        guard check.verdict == .broken,
+            MilterProbe.askHTTP(listen, isEncrypted: isEncrypted) == .fine
+        else { return check }
+        return .ok(
+            .http, "\(listen.host):\(listen.port) is in use, and answers as postern serve does")
     }
 
     /// Whether the service could listen at this address.
@@ -140,14 +176,18 @@ package enum StartChecks {
         hints.ai_flags = AI_PASSIVE
         var list: UnsafeMutablePointer<addrinfo>?
         guard getaddrinfo(host, String(port), &hints, &list) == 0, let first = list else {
-            return .broken(name, "\(key): \(host) is not an address of this machine", remedy: "name one, or 127.0.0.1")
+            return .broken(
+                name, "\(key): \(host) is not an address of this machine",
+                remedy: "name one, or 127.0.0.1")
         }
         defer { freeaddrinfo(first) }
-        let descriptor = socket(first.pointee.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = socket(
+            first.pointee.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
         var isReused: Int32 = 1
         // The service sets this too: a recently closed port counts as free.
-        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0 else {
             let code = errno
             return .broken(
@@ -174,10 +214,14 @@ package enum StartChecks {
             return run.output
         }
         guard let own = output(["pkey", "-in", key, "-pubout"]) else {
-            return .broken(name, "\(key): no private key can be read there", remedy: "name the key of the certificate, in PEM")
+            return .broken(
+                name, "\(key): no private key can be read there",
+                remedy: "name the key of the certificate, in PEM")
         }
         guard own == output(["x509", "-in", chain, "-noout", "-pubkey"]) else {
-            return .broken(name, "\(key) is not the key of \(chain)", remedy: "name the key that the certificate was made for")
+            return .broken(
+                name, "\(key) is not the key of \(chain)",
+                remedy: "name the key that the certificate was made for")
         }
         return .ok(name, "the key belongs to the certificate")
     }

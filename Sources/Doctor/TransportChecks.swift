@@ -19,11 +19,14 @@ struct TransportPolicy {
     init?(parsing text: String) {
         var fields: [String: [String]] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
-            let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            let parts = line.split(separator: ":", maxSplits: 1).map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
             guard parts.count == 2 else { return nil }
             fields[parts[0], default: []].append(parts[1].lowercased())
         }
-        guard fields["version"]?.first == "stsv1", let mode = fields["mode"]?.first.flatMap(Mode.init),
+        guard fields["version"]?.first == "stsv1",
+            let mode = fields["mode"]?.first.flatMap(Mode.init),
             let age = fields["max_age"]?.first.flatMap(Int.init), (0...31_557_600).contains(age)
         else { return nil }
         self.mode = mode
@@ -35,7 +38,9 @@ struct TransportPolicy {
     func allows(_ host: String) -> Bool {
         let host = host.lowercased()
         return patterns.contains { pattern in
-            pattern.hasPrefix("*.") ? host.split(separator: ".", maxSplits: 1).last == pattern.dropFirst(2) : host == pattern
+            pattern.hasPrefix("*.")
+                ? host.split(separator: ".", maxSplits: 1).last == pattern.dropFirst(2)
+                : host == pattern
         }
     }
 }
@@ -46,7 +51,11 @@ extension RelayDomainChecks {
 
     /// Whether the DNS tells senders to fetch the policy.
     package var announcesTransportPolicy: Bool {
-        if case .success(let records) = texts("_mta-sts.\(domain)", beginning: "v=STSv1") { !records.isEmpty } else { false }
+        if case .success(let records) = texts("_mta-sts.\(domain)", beginning: "v=STSv1") {
+            !records.isEmpty
+        } else {
+            false
+        }
     }
 
     /// - Parameter policy: the text of the policy, or the reason why it could not be fetched; nil
@@ -54,7 +63,8 @@ extension RelayDomainChecks {
     package func transport(_ policy: Result<String, CheckInputError>?) -> [Check] {
         let name = CheckKind.mtaSTS.of(domain)
         switch texts("_mta-sts.\(domain)", beginning: "v=STSv1") {
-        case .failure(let trouble): return [unanswered(name, "_mta-sts.\(domain)", trouble.description)]
+        case .failure(let trouble):
+            return [unanswered(name, "_mta-sts.\(domain)", trouble.description)]
         case .success(let records) where records.isEmpty: return reportsAboutTLS(isNeeded: false)
         case .success(let records):
             guard records.count == 1, Self.identifier(records[0]) != nil else {
@@ -62,7 +72,8 @@ extension RelayDomainChecks {
                     .broken(
                         name,
                         "_mta-sts.\(domain) has \(records.count == 1 ? "no usable id" : "more than one record"): senders ignore it",
-                        remedy: "publish: _mta-sts.\(domain). IN TXT \"v=STSv1; id=1\", with a new id whenever the policy changes"
+                        remedy:
+                            "publish: _mta-sts.\(domain). IN TXT \"v=STSv1; id=1\", with a new id whenever the policy changes"
                     )
                 ]
             }
@@ -83,9 +94,13 @@ extension RelayDomainChecks {
         guard let policy = TransportPolicy(parsing: text) else {
             return .broken(
                 name, "\(url) is not an MTA-STS policy",
-                remedy: "write: version: STSv1, mode: testing, mx: \(host.heloName), max_age: 604800, each on a separate line")
+                remedy:
+                    "write: version: STSv1, mode: testing, mx: \(host.heloName), max_age: 604800, each on a separate line"
+            )
         }
-        guard policy.mode != .none else { return .ok(name, "MTA-STS of \(domain) is withdrawn (mode: none)") }
+        guard policy.mode != .none else {
+            return .ok(name, "MTA-STS of \(domain) is withdrawn (mode: none)")
+        }
         var exchanges: [String] = []
         if case .records(let records) = resolver.query(domain, .mx) {
             for case .mx(_, let exchange) in records { exchanges.append(exchange) }
@@ -95,12 +110,16 @@ extension RelayDomainChecks {
         }
         let missing = exchanges.filter { !policy.allows($0) }
         guard missing.isEmpty else {
-            let effect = policy.mode == .enforce ? "mail does not come" : "it will not come once the mode is enforce"
+            let effect =
+                policy.mode == .enforce
+                ? "mail does not come" : "it will not come once the mode is enforce"
             return .broken(
-                name, "the MTA-STS policy of \(domain) does not name \(missing.joined(separator: ", ")): \(effect)",
+                name,
+                "the MTA-STS policy of \(domain) does not name \(missing.joined(separator: ", ")): \(effect)",
                 remedy: "add mx: \(missing[0]) to \(url), and change the id of _mta-sts.\(domain)")
         }
-        return .ok(name, "MTA-STS of \(domain) names where mail comes to (mode: \(policy.mode.rawValue))")
+        return .ok(
+            name, "MTA-STS of \(domain) names where mail comes to (mode: \(policy.mode.rawValue))")
     }
 
     private func reportsAboutTLS(isNeeded: Bool) -> [Check] {
@@ -113,7 +132,9 @@ extension RelayDomainChecks {
             guard isNeeded else { return [] }
             return [
                 .warning(
-                    name, "\(domain) has MTA-STS, but no TLS-RPT, so no one learns of mail that it blocks", remedy: remedy)
+                    name,
+                    "\(domain) has MTA-STS, but no TLS-RPT, so no one learns of mail that it blocks",
+                    remedy: remedy)
             ]
         case .success(let records):
             let targets = records.first.map(Self.reportTargets) ?? []
@@ -127,7 +148,9 @@ extension RelayDomainChecks {
             }
             // Reports over HTTPS go to the operator of that server, so their address is not
             // checked.
-            return targets.filter { !$0.lowercased().hasPrefix("https:") }.map { report($0, name, at: domain, isOfDMARC: false) }
+            return targets.filter { !$0.lowercased().hasPrefix("https:") }.map {
+                report($0, name, at: domain, isOfDMARC: false)
+            }
         }
     }
 
@@ -148,7 +171,9 @@ extension RelayDomainChecks {
     private static func tags(_ record: String) -> [String: String] {
         Dictionary(
             record.split(separator: ";").compactMap { tag in
-                let parts = tag.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                let parts = tag.split(separator: "=", maxSplits: 1).map {
+                    $0.trimmingCharacters(in: .whitespaces)
+                }
                 return parts.count == 2 ? (parts[0], parts[1]) : nil
             }, uniquingKeysWith: { first, _ in first })
     }
@@ -164,7 +189,9 @@ extension RelayDomainChecks {
     }
 
     private static func reportTargets(_ record: String) -> [String] {
-        (tags(record)["rua"] ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-            .filter { target in ["mailto:", "https:"].contains { target.lowercased().hasPrefix($0) } }
+        (tags(record)["rua"] ?? "").split(separator: ",").map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
+        .filter { target in ["mailto:", "https:"].contains { target.lowercased().hasPrefix($0) } }
     }
 }

@@ -18,7 +18,9 @@ actor DeliveryBook {
     private var isWriting = false
 
     /// - Parameter write: runs one transaction; returns false if another process has the lease.
-    init(write: @escaping @Sendable ([DeliveryResult], Lease) async throws -> Bool) { self.write = write }
+    init(write: @escaping @Sendable ([DeliveryResult], Lease) async throws -> Bool) {
+        self.write = write
+    }
 
     /// Returns true when the result is written, and false if another process has the lease.
     func note(_ result: DeliveryResult, under lease: Lease) async throws -> Bool {

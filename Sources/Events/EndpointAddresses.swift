@@ -22,12 +22,16 @@ package struct EndpointAddresses: Sendable, Hashable {
 
         package init(_ reason: String) { self.init(reason, isOfAddress: false) }
 
-        init(_ reason: String, isOfAddress: Bool) { (self.reason, self.isOfAddress) = (reason, isOfAddress) }
+        init(_ reason: String, isOfAddress: Bool) {
+            (self.reason, self.isOfAddress) = (reason, isOfAddress)
+        }
     }
 
     /// Resolves and checks. One forbidden address refuses all, because a mix of addresses is an
     /// attack or an error. Blocks for as long as the resolver does.
-    package init(of url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) throws(Refusal) {
+    package init(
+        of url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver
+    ) throws(Refusal) {
         let octets: [[UInt8]]
         if url.isAddress {
             guard let address = try? SocketAddress(ipAddress: url.host, port: url.port) else {
@@ -40,7 +44,9 @@ package struct EndpointAddresses: Sendable, Hashable {
         guard !octets.isEmpty else { throw Refusal("its name has no address in the DNS") }
         for address in octets {
             if let objection = ReachableAddress.objection(address, allowsPrivate: allowsPrivate) {
-                throw Refusal("one of its addresses is not globally reachable (\(objection))", isOfAddress: true)
+                throw Refusal(
+                    "one of its addresses is not globally reachable (\(objection))",
+                    isOfAddress: true)
             }
         }
         texts = try octets.prefix(Self.maximum).map { address throws(Refusal) in
@@ -51,22 +57,30 @@ package struct EndpointAddresses: Sendable, Hashable {
 
     /// Resolves and checks on a separate thread, because a lookup may take the full DNS timeout.
     /// Throws `Refusal`.
-    static func lookUp(_ url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) async throws -> EndpointAddresses {
+    static func lookUp(
+        _ url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver
+    ) async throws -> EndpointAddresses {
         try await withCheckedThrowingContinuation { found in
             let status = SystemThread.detach {
                 found.resume(
-                    with: Result { try EndpointAddresses(of: url, allowsPrivate: allowsPrivate, resolver: resolver) })
+                    with: Result {
+                        try EndpointAddresses(
+                            of: url, allowsPrivate: allowsPrivate, resolver: resolver)
+                    })
             }
             if status != 0 { found.resume(throwing: CancellationError()) }
         }
     }
 
-    private static func query(_ name: String, _ type: DNSRecordType, _ resolver: any DNSResolver) throws(Refusal) -> [[UInt8]] {
+    private static func query(
+        _ name: String, _ type: DNSRecordType, _ resolver: any DNSResolver
+    ) throws(Refusal) -> [[UInt8]] {
         switch resolver.query(name, type) {
         case .records(let records):
             records.compactMap { if case .address(let octets) = $0 { octets } else { nil } }
         case .noData, .nxDomain: []
-        case .temporaryFailure(let reason): throw Refusal("its name cannot be resolved now: \(reason)")
+        case .temporaryFailure(let reason):
+            throw Refusal("its name cannot be resolved now: \(reason)")
         }
     }
 

@@ -1,16 +1,16 @@
 // Delivers the events in the outbox: in order per account, at least once, on a documented schedule.
 
-import Database
 import Accounts
-import SignIn
 import Concurrency
+import Database
 import InternetMessage
-import Support
 import Logging
 import MailAuth
 import MailCrypto
 import PosternMetrics
 import SharedSignals
+import SignIn
+import Support
 import Synchronization
 
 /// Delivers events under a lease that only one process has. Clock, randomness, DNS and poster are
@@ -40,7 +40,8 @@ package final class EventDelivery: Sendable {
     private let poster: any EventPosting
     private let resolver: any DNSResolver
     private let threads: DeliveryThreads
-    /// Whether receivers of streams may be at addresses that are not globally reachable, and use http.
+    /// Whether receivers of streams may be at addresses that are not globally
+    /// reachable, and use http.
     private let allowsPrivateStreams: Bool
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
@@ -60,18 +61,23 @@ package final class EventDelivery: Sendable {
     ///   - resolver: may block.
     ///   - threads: for all blocking calls.
     ///   - now: seconds since 1970.
-    ///   - leaseClock: the clock of the lease's expiry; it continues while the process is suspended.
+    ///   - leaseClock: the clock of the lease's expiry; it continues while the
+    ///     process is suspended.
     ///   - random: 0 ..< 1, for jitter.
     package init(
-        outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
+        outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting,
+        resolver: any DNSResolver,
         threads: DeliveryThreads, allowsPrivateStreams: Bool, now: @escaping @Sendable () -> Int64,
         leaseClock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
-        random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
+        metrics: ServiceMetrics? = nil, logger: Logger
     ) {
         self.outbox = outbox
         leader = LeaderLease(outbox.leases, name: OutboxRepository.lease, now: leaseClock)
         book = DeliveryBook { results, lease in
-            try await threads.store.run { try outbox.recordResults(results, under: lease, now: now()) }
+            try await threads.store.run {
+                try outbox.recordResults(results, under: lease, now: now())
+            }
         }
         self.signer = signer
         self.issuer = issuer
@@ -90,10 +96,16 @@ package final class EventDelivery: Sendable {
     package func deliverDue() async {
         while let lease = await lead() {
             await withTaskGroup(of: Void.self) { group in
-                group.addTask { while (try? await Task.sleep(for: LeaderLease.renewal)) != nil { _ = await self.lead() } }
+                group.addTask {
+                    while (try? await Task.sleep(for: LeaderLease.renewal)) != nil {
+                        _ = await self.lead()
+                    }
+                }
                 group.addTask {
                     await withDiscardingTaskGroup { drains in
-                        for endpoint in await self.waiting() { drains.addTask { _ = await self.drain(endpoint, under: lease) } }
+                        for endpoint in await self.waiting() {
+                            drains.addTask { _ = await self.drain(endpoint, under: lease) }
+                        }
                     }
                 }
                 await group.next()
@@ -103,14 +115,18 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Endpoints that have waiting events and no delivery in progress; the caller must `drain` each of them.
+    /// Endpoints that have waiting events and no delivery in progress; the caller
+    /// must `drain` each of them.
     package func waiting() async -> [EventEndpoint] {
         do {
-            return try await blocking { try $0.outbox.waitingEndpoints(isCounted: false) }.filter { endpoint in
+            return try await blocking { try $0.outbox.waitingEndpoints(isCounted: false) }.filter {
+                endpoint in
                 endpoint.failures == 0 || endpoint.retryAt <= now()
             }.filter { endpoint in
                 busy.withLock { busy in
-                    guard busy.count < Self.maximumEndpoints, busy[endpoint.number] == nil else { return false }
+                    guard busy.count < Self.maximumEndpoints, busy[endpoint.number] == nil else {
+                        return false
+                    }
                     busy[endpoint.number] = .now
                     return true
                 }
@@ -134,7 +150,8 @@ package final class EventDelivery: Sendable {
                 let isProbe = run.failures > 0
                 let events = try await blocking {
                     try $0.outbox.due(
-                        endpoint: endpoint.number, now: $0.now(), isProbe: isProbe, limit: isProbe ? 1 : Self.batch, under: lease)
+                        endpoint: endpoint.number, now: $0.now(), isProbe: isProbe,
+                        limit: isProbe ? 1 : Self.batch, under: lease)
                 }
                 guard let events, !events.isEmpty else { return hasTaken }
                 busy.withLock { $0[endpoint.number] = .some(nil) }
@@ -143,12 +160,16 @@ package final class EventDelivery: Sendable {
                     addresses = try await self.addresses(endpoint)
                 } catch let refusal as EndpointAddresses.Refusal {
                     guard leader.current == lease else { throw LeaseLost() }
-                    try await record(events[0], .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
+                    try await record(
+                        events[0],
+                        .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
                     return hasTaken
                 }
                 step(run)
                 if let stream = endpoint.stream {
-                    run.authorization = try await blocking { try $0.outbox.streams.authorization(of: stream.id) }
+                    run.authorization = try await blocking {
+                        try $0.outbox.streams.authorization(of: stream.id)
+                    }
                 }
                 guard try await attempt(events, addresses, run) else { return hasTaken }
                 hasTaken = true
@@ -181,20 +202,27 @@ package final class EventDelivery: Sendable {
     /// that its first response made due.
     private func wake(_ run: Run) async throws {
         let time = now()
-        while try await blocking({ try $0.outbox.wake(endpoint: run.endpoint.number, under: run.lease, now: time) }) { step(run) }
+        while try await blocking({
+            try $0.outbox.wake(endpoint: run.endpoint.number, under: run.lease, now: time)
+        }) { step(run) }
     }
 
     private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
 
-    /// Tries the events, several at the same time, until the endpoint fails or the time is up; returns whether it works.
-    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+    /// Tries the events, several at the same time, until the endpoint fails or the time is up;
+    /// returns whether it works.
+    private func attempt(
+        _ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run
+    ) async throws -> Bool {
         let queue = EventQueue(events, until: .now + Self.batchTime)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for event in queue.next(Self.concurrency) {
                 group.addTask {
                     var following: OutboxEvent? = event
                     while let event = following {
-                        if case .failed(_, isEndpoints: true, _) = try await self.attempt(event, addresses, run) {
+                        if case .failed(_, isEndpoints: true, _) = try await self.attempt(
+                            event, addresses, run)
+                        {
                             queue.endpointFailed()
                         }
                         following = queue.next(1).first
@@ -207,7 +235,9 @@ package final class EventDelivery: Sendable {
     }
 
     /// Tries one event and records the result.
-    private func attempt(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> PostOutcome {
+    private func attempt(
+        _ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run
+    ) async throws -> PostOutcome {
         let message = try await message(event, to: run.endpoint, run.authorization)
         // Checked by our own clock, which continues while the process is suspended; the store is
         // checked before and afterwards.
@@ -229,16 +259,22 @@ package final class EventDelivery: Sendable {
     private func record(_ event: OutboxEvent, _ outcome: PostOutcome, _ run: Run) async throws {
         guard case .failed(let reason, let isEndpoints, let retryAfter) = outcome else {
             metrics?.events("delivered").add()
-            guard try await book.note(DeliveryResult(event), under: run.lease) else { throw LeaseLost() }
+            guard try await book.note(DeliveryResult(event), under: run.lease) else {
+                throw LeaseLost()
+            }
             return logger.info("event delivered", metadata: Self.metadata(event))
         }
         metrics?.events("retried").add()
         let (time, failures) = (now(), run.failures + 1)
         let failure = DeliveryFailure(
             reason: reason, isEndpoints: isEndpoints, endpointFailures: failures,
-            retryEventAt: time + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
-            retryEndpointAt: time + max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0))
-        guard try await book.note(DeliveryResult(event, failure: failure), under: run.lease) else { throw LeaseLost() }
+            retryEventAt: time
+                + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
+            retryEndpointAt: time
+                + max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0))
+        guard try await book.note(DeliveryResult(event, failure: failure), under: run.lease) else {
+            throw LeaseLost()
+        }
         var metadata = Self.metadata(event)
         metadata["reason"] = "\(reason)"
         logger.warning("event not delivered yet", metadata: metadata)
@@ -252,17 +288,21 @@ package final class EventDelivery: Sendable {
     }
 
     /// The message for an endpoint, signed now.
-    private func message(_ event: OutboxEvent, to endpoint: EventEndpoint, _ authorization: String?) async throws -> EventMessage
-    {
+    private func message(
+        _ event: OutboxEvent, to endpoint: EventEndpoint, _ authorization: String?
+    ) async throws -> EventMessage {
         guard let stream = endpoint.stream else {
             return EventMessage(notification: try await body(event, endpoint.dialect))
         }
         return EventMessage(
-            token: try await signer.token(event, stream: stream.id, issuer: issuer), authorization: authorization)
+            token: try await signer.token(event, stream: stream.id, issuer: issuer),
+            authorization: authorization)
     }
 
     /// The body of a notification, signed now.
-    package func body(_ event: OutboxEvent, _ dialect: EventDialect = .apple) async throws -> [UInt8] {
+    package func body(
+        _ event: OutboxEvent, _ dialect: EventDialect = .apple
+    ) async throws -> [UInt8] {
         let isNew = dialect == .apple2025
         let time = now()
         let expiry = isNew ? time + OutgoingEvent.lifetime : nil
@@ -270,18 +310,22 @@ package final class EventDelivery: Sendable {
         if let kind = AccountEventKind(type: event.type.rawValue) {
             return try await signer.body(
                 of: OutgoingEvent(
-                    issuer: issuer, audience: event.audience, id: event.jti, issuedAt: time, expiresAt: expiry, kind: kind,
-                    typeName: isNew && kind == .accountDelete ? AccountEventKind.accountDeleted : kind.rawValue,
+                    issuer: issuer, audience: event.audience, id: event.jti, issuedAt: time,
+                    expiresAt: expiry, kind: kind,
+                    typeName: isNew && kind == .accountDelete
+                        ? AccountEventKind.accountDeleted : kind.rawValue,
                     subject: event.sub, relayAddress: address, happenedAt: event.eventTime))
         }
         // Test events and types that Apple's notifications do not have, in the form of Apple's
         // events.
         var own: JSONObject = [
-            "type": .string(event.type.rawValue), "sub": .string(event.sub), "event_time": .integer(event.eventTime),
+            "type": .string(event.type.rawValue), "sub": .string(event.sub),
+            "event_time": .integer(event.eventTime),
         ]
         if let decision = event.decisionID { own["decision_id"] = .string(decision) }
         var claims: JSONObject = [
-            "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(time), "jti": .string(event.jti),
+            "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(time),
+            "jti": .string(event.jti),
         ]
         claims["exp"] = expiry.map(JSONValue.integer)
         claims["events"] = .string(JSONValue.object(own).text)
@@ -290,7 +334,9 @@ package final class EventDelivery: Sendable {
 
     /// Sends a test event, now and once; records nothing.
     package func test(_ endpoint: EventEndpoint) async throws -> PostOutcome {
-        let event = OutboxEvent(test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)), now: now())
+        let event = OutboxEvent(
+            test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)),
+            now: now())
         let addresses: EndpointAddresses
         do {
             addresses = try await self.addresses(endpoint)
@@ -307,11 +353,13 @@ package final class EventDelivery: Sendable {
         // receiver, so the present setting applies, even if the team chose it earlier.
         let isForbidden = endpoint.stream != nil && !allowsPrivateStreams
         guard endpoint.url.isSecure || !isForbidden else {
-            throw EndpointAddresses.Refusal("it is not reached over https, \(PrivateReceivers.reason)")
+            throw EndpointAddresses.Refusal(
+                "it is not reached over https, \(PrivateReceivers.reason)")
         }
         do {
             return try await EndpointAddresses.lookUp(
-                endpoint.url, allowsPrivate: endpoint.allowsPrivate && !isForbidden, resolver: resolver)
+                endpoint.url, allowsPrivate: endpoint.allowsPrivate && !isForbidden,
+                resolver: resolver)
         } catch let error as EndpointAddresses.Refusal {
             guard isForbidden, endpoint.allowsPrivate, error.isOfAddress else { throw error }
             throw EndpointAddresses.Refusal("\(error.reason), \(PrivateReceivers.reason)")
@@ -319,7 +367,9 @@ package final class EventDelivery: Sendable {
     }
 
     /// Runs a blocking call on one of the store's threads.
-    private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
+    private func blocking<T: Sendable>(
+        _ body: @escaping @Sendable (EventDelivery) throws -> T
+    ) async throws -> T {
         try await threads.store.run { try body(self) }
     }
 
@@ -334,18 +384,24 @@ package final class EventDelivery: Sendable {
             let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
             if parked > 0 {
                 metrics?.events("parked").add(parked)
-                logger.error("events were given up after three days: see postern event list", metadata: ["events": "\(parked)"])
+                logger.error(
+                    "events were given up after three days: see postern event list",
+                    metadata: ["events": "\(parked)"])
             }
-            try await PacedSteps.run { try await blocking { try $0.outbox.deleteEnded(now: $0.now()) } }
+            try await PacedSteps.run {
+                try await blocking { try $0.outbox.deleteEnded(now: $0.now()) }
+            }
             _ = try await blocking { try $0.outbox.streams.reportRefusals(now: $0.now()) }
             let early = try await blocking {
                 try $0.outbox.endImpossibleWaits(
-                    event: RetrySchedule.longestWait, endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked),
+                    event: RetrySchedule.longestWait,
+                    endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked),
                     now: $0.now())
             }
             if early > 0 {
                 logger.warning(
-                    "events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
+                    "events were scheduled by a clock that was ahead; they are tried now",
+                    metadata: ["events": "\(early)"])
             }
         } catch is CancellationError {
             // The service is ending: the next one continues.
@@ -356,18 +412,24 @@ package final class EventDelivery: Sendable {
 
     /// Measures how many events wait, and since when.
     package func measure() async {
-        guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
+        guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else {
+            return
+        }
         if let parked = try? await blocking({ try ParkedEvents.all($0.outbox.database) }) {
             metrics.outboxParked.set(Double(parked.reduce(0) { $0 + $1.events }))
         }
         if !backlog.isWhole {
             // The last whole count is closer to the truth than a partial one.
             let isTurn = wholeCount.withLock { last in
-                guard last.map({ .now - $0 >= Self.wholeCountInterval }) ?? true else { return false }
+                guard last.map({ .now - $0 >= Self.wholeCountInterval }) ?? true else {
+                    return false
+                }
                 last = .now
                 return true
             }
-            guard isTurn, let whole = try? await blocking({ try $0.outbox.backlog(limit: Int(Int32.max)) }) else { return }
+            guard isTurn,
+                let whole = try? await blocking({ try $0.outbox.backlog(limit: Int(Int32.max)) })
+            else { return }
             backlog = whole
         }
         metrics.outboxSize.set(Double(backlog.events))
@@ -377,7 +439,9 @@ package final class EventDelivery: Sendable {
     /// Takes or renews the lease to deliver. Nil if another process has it, the store is
     /// unavailable, or a step here is stuck.
     package func lead() async -> Lease? {
-        if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
+        if let since = busy.withLock({ $0.values.compactMap(\.self).min() }),
+            ContinuousClock.now - since > Self.longestStep
+        {
             logger.error("a delivery is stuck, so another process may take over")
             return nil
         }
@@ -419,8 +483,10 @@ private final class EventQueue: Sendable {
 extension IdentitySigner {
     /// The SET of an event in compact form, signed now with RS256, as the CAEP Interoperability
     /// Profile requires.
-    package func token(_ event: OutboxEvent, stream: String, issuer: String) async throws -> String {
+    package func token(_ event: OutboxEvent, stream: String, issuer: String) async throws -> String
+    {
         try await key(.rs256).sign(
-            StreamEvents.token(event, stream: stream, issuer: issuer).claims, type: SecurityEventToken.type)
+            StreamEvents.token(event, stream: stream, issuer: issuer).claims,
+            type: SecurityEventToken.type)
     }
 }

@@ -21,7 +21,8 @@ package struct EventDeliveryService: Service {
 
     /// The service stops `poster` and `threads` when it ends.
     package init(
-        delivery: EventDelivery, logouts: LogoutDelivery, poster: HTTPEventPoster, threads: DeliveryThreads, logger: Logger
+        delivery: EventDelivery, logouts: LogoutDelivery, poster: HTTPEventPoster,
+        threads: DeliveryThreads, logger: Logger
     ) {
         self.logger = logger
         self.delivery = delivery
@@ -31,7 +32,8 @@ package struct EventDeliveryService: Service {
     }
 
     package func run() async throws {
-        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (wakes, wake) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
         delivery.onChange { wake.yield() }
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
@@ -66,7 +68,8 @@ package struct EventDeliveryService: Service {
     /// Notifies apps of sessions that ended. No app delays another one.
     private func tellLogouts() async {
         await withDiscardingTaskGroup { group in
-            let (rounds, round) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            let (rounds, round) = AsyncStream.makeStream(
+                of: Void.self, bufferingPolicy: .bufferingNewest(1))
             group.addTask {
                 await PeriodicTask.run(every: Self.interval) { round.yield() }
                 round.finish()
@@ -83,7 +86,9 @@ package struct EventDeliveryService: Service {
             let lease = await delivery.lead()
             if lease != before {
                 let words =
-                    lease != nil ? "this process delivers events" : "another process delivers events, or the store is unavailable"
+                    lease != nil
+                    ? "this process delivers events"
+                    : "another process delivers events, or the store is unavailable"
                 logger.info("\(words)")
             }
             before = lease

@@ -3,12 +3,12 @@
 import Accounts
 import AsyncHTTPClient
 import Foundation
-import Support
 import NIOCore
 import NIOHTTP1
 import NIOSSL
-import Transport
 import SharedSignals
+import Support
+import Transport
 
 /// The outcome of an attempt.
 package enum PostOutcome: Sendable, Hashable {
@@ -54,7 +54,9 @@ package struct EventMessage: Sendable {
 /// Sends a message to an endpoint.
 package protocol EventPosting: Sendable {
     /// Returns within a bounded time, even if the endpoint does not respond.
-    func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome
+    func post(
+        _ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses
+    ) async -> PostOutcome
 }
 
 /// Posts with async-http-client. It does not look up the URL's name again: a client is bound to one
@@ -102,7 +104,9 @@ package actor HTTPEventPoster: EventPosting {
         for client in all { try? await client.shutdown() }
     }
 
-    package func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
+    package func post(
+        _ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses
+    ) async -> PostOutcome {
         let end = NIODeadline.now() + timeout
         var last = PostOutcome.failed(reason: "no address", isEndpoints: true, retryAfter: nil)
         for address in addresses.texts {
@@ -113,7 +117,8 @@ package actor HTTPEventPoster: EventPosting {
             switch result {
             case .success(let outcome): return outcome
             // No connection: try the next address.
-            case .failure(let failure): last = .failed(reason: failure.reason, isEndpoints: true, retryAfter: nil)
+            case .failure(let failure):
+                last = .failed(reason: failure.reason, isEndpoints: true, retryAfter: nil)
             }
             if NIODeadline.now() >= end { break }
         }
@@ -132,7 +137,9 @@ package actor HTTPEventPoster: EventPosting {
         request.headers.add(name: "Content-Type", value: message.type)
         request.headers.add(name: "Accept", value: message.accept)
         request.headers.add(name: "User-Agent", value: "postern")
-        if let authorization = message.authorization { request.headers.add(name: "Authorization", value: authorization) }
+        if let authorization = message.authorization {
+            request.headers.add(name: "Authorization", value: authorization)
+        }
         request.body = .bytes(ByteBuffer(bytes: message.body))
         do {
             let response = try await client.execute(request, deadline: end)
@@ -144,17 +151,26 @@ package actor HTTPEventPoster: EventPosting {
                 ? SETError(try? StrictJSON.parse(body, limit: answerLimit)) : nil
             return .success(outcome(response, error))
         } catch let error as HTTPClientError {
-            if error == .connectTimeout { return .failure(NoConnection(reason: "no connection in time")) }
-            let isLate = [.deadlineExceeded, .readTimeout, .getConnectionFromPoolTimeout].contains(error)
+            if error == .connectTimeout {
+                return .failure(NoConnection(reason: "no connection in time"))
+            }
+            let isLate = [.deadlineExceeded, .readTimeout, .getConnectionFromPoolTimeout].contains(
+                error)
             return .success(
                 .failed(
-                    reason: isLate ? "no complete response in time" : "the request failed: \(error.shortDescription)",
+                    reason: isLate
+                        ? "no complete response in time"
+                        : "the request failed: \(error.shortDescription)",
                     isEndpoints: true,
                     retryAfter: nil))
-        } catch let error where error is NIOSSLError || error is NIOSSLExtraError || error is BoringSSLError {
+        } catch let error
+            where error is NIOSSLError || error is NIOSSLExtraError || error is BoringSSLError
+        {
             return .failure(NoConnection(reason: "TLS failed: \(oneLine(error))"))
         } catch let error as IOError {
-            return .failure(NoConnection(reason: "no connection: \(String(cString: strerror(error.errnoCode)))"))
+            return .failure(
+                NoConnection(reason: "no connection: \(String(cString: strerror(error.errnoCode)))")
+            )
         } catch {
             return .failure(NoConnection(reason: "the request failed: \(oneLine(error))"))
         }
@@ -166,18 +182,22 @@ package actor HTTPEventPoster: EventPosting {
         case 200..<300: return .delivered
         case _ where error != nil:
             return .failed(
-                reason: "the response has status \(code) (\(error?.rawValue ?? ""))", isEndpoints: error?.isOfAll ?? false,
+                reason: "the response has status \(code) (\(error?.rawValue ?? ""))",
+                isEndpoints: error?.isOfAll ?? false,
                 retryAfter: nil)
         case 300..<400:
             return .failed(
-                reason: "the response is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
+                reason: "the response is a redirect (\(code)), which is not followed",
+                isEndpoints: true, retryAfter: nil)
         default:
             // These codes concern only this event: the endpoint may accept others.
             let isEvents = [400, 406, 409, 411, 413, 414, 415, 418, 422, 431, 451].contains(code)
             let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map {
                 min(max($0, 0), RetrySchedule.longestAsked)
             }
-            return .failed(reason: "the response has status \(code)", isEndpoints: !isEvents, retryAfter: isEvents ? nil : asked)
+            return .failed(
+                reason: "the response has status \(code)", isEndpoints: !isEvents,
+                retryAfter: isEvents ? nil : asked)
         }
     }
 
@@ -190,7 +210,9 @@ package actor HTTPEventPoster: EventPosting {
 
     private func take(_ key: Key) -> HTTPClient {
         uses += 1
-        if clients[key] == nil { clients[key] = Entry(client: client(key), users: 0, lastUse: uses) }
+        if clients[key] == nil {
+            clients[key] = Entry(client: client(key), users: 0, lastUse: uses)
+        }
         clients[key]?.users += 1
         clients[key]?.lastUse = uses
         return clients[key]?.client ?? client(key)
@@ -199,7 +221,9 @@ package actor HTTPEventPoster: EventPosting {
     private func giveBack(_ key: Key) async {
         clients[key]?.users -= 1
         guard clients.count > Self.clientLimit,
-            let oldest = clients.filter({ $0.value.users == 0 }).min(by: { $0.value.lastUse < $1.value.lastUse })
+            let oldest = clients.filter({ $0.value.users == 0 }).min(by: {
+                $0.value.lastUse < $1.value.lastUse
+            })
         else { return }
         clients[oldest.key] = nil
         try? await oldest.value.client.shutdown()
@@ -211,7 +235,8 @@ package actor HTTPEventPoster: EventPosting {
         tls.additionalTrustRoots = additionalRoots.isEmpty ? [] : [.certificates(additionalRoots)]
         var configuration = HTTPClient.Configuration(
             tlsConfiguration: tls, redirectConfiguration: .disallow,
-            timeout: .init(connect: .seconds(Self.connectPatience), read: timeout), decompression: .disabled)
+            timeout: .init(connect: .seconds(Self.connectPatience), read: timeout),
+            decompression: .disabled)
         configuration.dnsOverride = [key.host: key.address]
         configuration.httpVersion = .http1Only
         configuration.connectionPool.retryConnectionEstablishment = false

@@ -32,7 +32,8 @@ package final class LeaderLease: Sendable {
 
     /// - Parameter now: a clock that continues while the process is suspended.
     package init(
-        _ leases: LeaseRepository, name: String, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+        _ leases: LeaseRepository, name: String,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
     ) {
         (self.leases, self.name, self.now) = (leases, name, now)
     }
@@ -75,7 +76,9 @@ package final class LeaderLease: Sendable {
             if state.seen?.state != found { state.seen = (found, asked) }
             return state.seen?.since ?? asked
         }
-        guard found.isFree || found.holder == holder || asked - since >= Self.takeOver else { return nil }
+        guard found.isFree || found.holder == holder || asked - since >= Self.takeOver else {
+            return nil
+        }
         guard let lease = try leases.take(name, seen: found, holder: holder) else { return nil }
         hold(lease, from: asked)
         return current

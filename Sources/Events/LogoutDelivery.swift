@@ -37,7 +37,8 @@ package final class LogoutDelivery: Sendable {
     ///   - now: seconds since 1970.
     ///   - random: 0 ..< 1, for jitter.
     package init(
-        logouts: LogoutRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
+        logouts: LogoutRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting,
+        resolver: any DNSResolver,
         threads: DeliveryThreads, allowsPrivate: Bool, now: @escaping @Sendable () -> Int64,
         random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, logger: Logger
     ) {
@@ -52,7 +53,8 @@ package final class LogoutDelivery: Sendable {
         do {
             let apps = try await blocking { [now] in try $0.waitingApps(now: now()) }
             return busy.withLock { busy in
-                let free = apps.filter { !busy.contains($0) }.prefix(max(0, Self.maximumApps - busy.count))
+                let free = apps.filter { !busy.contains($0) }.prefix(
+                    max(0, Self.maximumApps - busy.count))
                 busy.formUnion(free)
                 return Array(free)
             }
@@ -93,12 +95,16 @@ package final class LogoutDelivery: Sendable {
 
     private func warn(_ error: any Error) {
         guard !(error is CancellationError) else { return }
-        logger.warning("apps could not be notified of ended sessions; trying again later", metadata: ["detail": "\(error)"])
+        logger.warning(
+            "apps could not be notified of ended sessions; trying again later",
+            metadata: ["detail": "\(error)"])
     }
 
     /// Whether the app responded, even with a refusal.
     private func deliver(_ notice: LogoutNotice) async -> Bool {
-        var metadata: Logger.Metadata = ["aud": "\(notice.clientID)", "attempt": "\(notice.attempts)"]
+        var metadata: Logger.Metadata = [
+            "aud": "\(notice.clientID)", "attempt": "\(notice.attempts)",
+        ]
         do {
             switch try await post(notice) {
             case .delivered:
@@ -110,29 +116,39 @@ package final class LogoutDelivery: Sendable {
                 let isOver = !isEndpoints || now() - notice.createdAt >= Self.timeout
                 if isOver { try await blocking { try $0.end(notice.number) } }
                 metadata["reason"] = "\(reason)"
-                let words = isOver ? "app not notified of the end of a session" : "app not yet notified of the end of a session"
+                let words =
+                    isOver
+                    ? "app not notified of the end of a session"
+                    : "app not yet notified of the end of a session"
                 logger.warning("\(words)", metadata: metadata)
                 return !isEndpoints
             }
         } catch {
             // Another attempt follows by itself.
             guard !(error is CancellationError) else { return false }
-            logger.warning("app not yet notified of the end of a session", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
+            logger.warning(
+                "app not yet notified of the end of a session",
+                metadata: metadata.merging(["detail": "\(error)"]) { $1 })
             return false
         }
     }
 
     private func post(_ notice: LogoutNotice) async throws -> PostOutcome {
-        func failed(_ reason: String) -> PostOutcome { .failed(reason: reason, isEndpoints: true, retryAfter: nil) }
+        func failed(_ reason: String) -> PostOutcome {
+            .failed(reason: reason, isEndpoints: true, retryAfter: nil)
+        }
         let url = try EndpointURL(notice.uri)
         guard url.isSecure || allowsPrivate else {
             return failed("it is not reached over https, \(PrivateReceivers.reason)")
         }
         let addresses: EndpointAddresses
         do {
-            addresses = try await EndpointAddresses.lookUp(url, allowsPrivate: allowsPrivate, resolver: resolver)
+            addresses = try await EndpointAddresses.lookUp(
+                url, allowsPrivate: allowsPrivate, resolver: resolver)
         } catch let refusal as EndpointAddresses.Refusal {
-            return failed(refusal.isOfAddress ? "\(refusal.reason), \(PrivateReceivers.reason)" : refusal.reason)
+            return failed(
+                refusal.isOfAddress
+                    ? "\(refusal.reason), \(PrivateReceivers.reason)" : refusal.reason)
         }
         let token = try await signer.token(notice, issuer: issuer, now: now())
         let outcome = await poster.post(EventMessage(logout: token), to: url, at: addresses)
@@ -140,7 +156,9 @@ package final class LogoutDelivery: Sendable {
         return outcome
     }
 
-    private func blocking<T: Sendable>(_ body: @escaping @Sendable (LogoutRepository) throws -> T) async throws -> T {
+    private func blocking<T: Sendable>(
+        _ body: @escaping @Sendable (LogoutRepository) throws -> T
+    ) async throws -> T {
         try await threads.store.run { [logouts] in try body(logouts) }
     }
 }

@@ -60,9 +60,12 @@ package enum ReachableAddress {
     }
 
     private static let blocks4 = [
-        Block([10], 8, "private"), Block([100, 64], 10, "carrier-grade NAT"), Block([127], 8, "loopback"),
-        Block([169, 254], 16, "link-local"), Block([172, 16], 12, "private"), Block([192, 0, 0], 24, "protocol assignments"),
-        Block([192, 0, 2], 24, "documentation"), Block([192, 88, 99], 24, "6to4 relays"), Block([192, 168], 16, "private"),
+        Block([10], 8, "private"), Block([100, 64], 10, "carrier-grade NAT"),
+        Block([127], 8, "loopback"),
+        Block([169, 254], 16, "link-local"), Block([172, 16], 12, "private"),
+        Block([192, 0, 0], 24, "protocol assignments"),
+        Block([192, 0, 2], 24, "documentation"), Block([192, 88, 99], 24, "6to4 relays"),
+        Block([192, 168], 16, "private"),
         Block([198, 18], 15, "benchmarking"), Block([198, 51, 100], 24, "documentation"),
         Block([203, 0, 113], 24, "documentation"),
     ]
@@ -76,9 +79,12 @@ package enum ReachableAddress {
 
     private static let blocks6 = [
         // ::1 and the IPv4-compatible addresses are here.
-        Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"), Block([0], 8, "reserved"),
-        Block([0xFC], 7, "unique local"), Block([0xFE, 0x80], 10, "link-local"), Block([0xFE, 0xC0], 10, "site-local"),
-        Block([0x20, 0x01, 0], 23, "protocol assignments"), Block([0x20, 0x01, 0x0D, 0xB8], 32, "documentation"),
+        Block([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
+        Block([0], 8, "reserved"),
+        Block([0xFC], 7, "unique local"), Block([0xFE, 0x80], 10, "link-local"),
+        Block([0xFE, 0xC0], 10, "site-local"),
+        Block([0x20, 0x01, 0], 23, "protocol assignments"),
+        Block([0x20, 0x01, 0x0D, 0xB8], 32, "documentation"),
         Block([0x3F, 0xFF], 20, "documentation"),
     ]
 }

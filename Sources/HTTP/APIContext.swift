@@ -52,7 +52,8 @@ package struct APIContext: RouteContext {
 extension RequestContext {
     /// A part of the path, decoded. Throws `Problem` (404) if it is not text.
     package func pathParameter(_ name: String) throws -> String {
-        guard let raw = parameters.get(name), let text = raw.removingPercentEncoding, !text.isEmpty else {
+        guard let raw = parameters.get(name), let text = raw.removingPercentEncoding, !text.isEmpty
+        else {
             throw Problem.notFound()
         }
         return text

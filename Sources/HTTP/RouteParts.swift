@@ -1,7 +1,7 @@
 // The dependencies of routes.
 
-import Database
 import Accounts
+import Database
 
 /// The store, the pool on which it is called, and the clock: for all routes.
 package struct RouteParts: Sendable {
@@ -18,7 +18,8 @@ package struct RouteParts: Sendable {
 
     /// - Parameter now: the time, in seconds since 1970.
     package init(
-        store: Store, pool: BlockingPool, cursors: Cursors, proxies: TrustedProxies = TrustedProxies(),
+        store: Store, pool: BlockingPool, cursors: Cursors,
+        proxies: TrustedProxies = TrustedProxies(),
         now: @escaping @Sendable () -> Int64
     ) {
         self.proxies = proxies
@@ -29,7 +30,9 @@ package struct RouteParts: Sendable {
     }
 
     /// Reads or changes the store, off the threads of the listener.
-    package func run<Value: Sendable>(_ body: @escaping @Sendable (Store) throws -> Value) async throws -> Value {
+    package func run<Value: Sendable>(
+        _ body: @escaping @Sendable (Store) throws -> Value
+    ) async throws -> Value {
         try await pool.run { [store] in try body(store) }
     }
 }

@@ -11,12 +11,17 @@ package protocol RouteModule: Sendable {
     /// Adds the routes, each to the group of its permitted callers.
     func addRoutes(to routes: Routes)
     /// A page instead of a problem, for a browser; nil if the path does not belong to this module.
-    /// - Parameter isUnrouted: whether no route was found (404, 405); otherwise a route gave the problem.
-    func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response?
+    /// - Parameter isUnrouted: whether no route was found (404, 405); otherwise a
+    ///   route gave the problem.
+    func page(
+        for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext
+    ) -> Response?
 }
 
 extension RouteModule {
-    package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? { nil }
+    package func page(
+        for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext
+    ) -> Response? { nil }
 }
 
 /// The callers that may use a route.
@@ -47,14 +52,18 @@ final class RouteTable: Sendable {
     private let stored = Mutex<[(entry: RouteEntry, pattern: [Substring])]>([])
     var entries: [RouteEntry] { stored.withLock { $0.map(\.entry) } }
 
-    func add(_ entry: RouteEntry) { stored.withLock { $0.append((entry, entry.path.split(separator: "/"))) } }
+    func add(_ entry: RouteEntry) {
+        stored.withLock { $0.append((entry, entry.path.split(separator: "/"))) }
+    }
 
     /// The methods of a path as in the Allow field; nil if there is no such path.
     func allowed(_ path: String) -> String? {
         let parts = path.split(separator: "/")
         var methods: Set<String> = []
         for (entry, pattern) in stored.withLock({ $0 }) {
-            guard pattern.count == parts.count, zip(pattern, parts).allSatisfy({ $0.hasPrefix("{") || $0 == $1 }) else {
+            guard pattern.count == parts.count,
+                zip(pattern, parts).allSatisfy({ $0.hasPrefix("{") || $0 == $1 })
+            else {
                 continue
             }
             methods.insert(entry.method.rawValue)
@@ -64,8 +73,9 @@ final class RouteTable: Sendable {
     }
 }
 
-/// Groups of routes by permitted caller. The key, its scope and its rate are checked before a route of the group runs. A path
-/// has `{name}` for the values that `context.pathParameter` reads, and never holds an inbox.
+/// Groups of routes by permitted caller. The key, its scope and its rate are checked before a route
+/// of the group runs. A path has `{name}` for the values that `context.pathParameter` reads, and
+/// never holds an inbox.
 package struct Routes {
     let router: Router<APIContext>
     let keys: KeyCache
@@ -75,12 +85,15 @@ package struct Routes {
     let table: RouteTable
 
     /// For everyone.
-    package var open: RouteGroup<APIContext> { RouteGroup(group: router.group(), access: .open, table: table) }
+    package var open: RouteGroup<APIContext> {
+        RouteGroup(group: router.group(), access: .open, table: table)
+    }
 
     /// For everyone, or for the users of a page that checks its users itself.
     /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
     package func open(bodyLimit: Int, access: RouteAccess = .open) -> RouteGroup<APIContext> {
-        RouteGroup(group: router.group(), access: access, table: table).add(middleware: BodyLimit(octets: bodyLimit))
+        RouteGroup(group: router.group(), access: access, table: table).add(
+            middleware: BodyLimit(octets: bodyLimit))
     }
 
     /// Limits refused requests by the client's network, over all routes of a group.
@@ -95,11 +108,15 @@ package struct Routes {
     }
     /// For teams, and for their apps with their own access token.
     /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
-    package func app(_ scope: Scope, bodyLimit: Int? = nil, tokens: @escaping TokenHolders) -> RouteGroup<TeamContext> {
+    package func app(
+        _ scope: Scope, bodyLimit: Int? = nil, tokens: @escaping TokenHolders
+    ) -> RouteGroup<TeamContext> {
         group(.team(scope), scope, bodyLimit: bodyLimit, tokens: tokens)
     }
     /// For the operator.
-    package func `operator`(_ scope: Scope) -> RouteGroup<OperatorContext> { group(.operator(scope), scope) }
+    package func `operator`(_ scope: Scope) -> RouteGroup<OperatorContext> {
+        group(.operator(scope), scope)
+    }
     /// For teams and the operator.
     package func either(_ scope: Scope) -> RouteGroup<KeyContext> { group(.either(scope), scope) }
 
@@ -110,8 +127,11 @@ package struct Routes {
         if let bodyLimit { limited.add(middleware: BodyLimit(octets: bodyLimit)) }
         let admitted = limited.add(
             middleware: AccessGate(
-                keys: keys, limiter: limiter, clock: clock, scope: scope, proxies: proxies, tokens: tokens))
-        return RouteGroup(group: admitted.group(context: CallerContext<Admitted>.self), access: access, table: table)
+                keys: keys, limiter: limiter, clock: clock, scope: scope, proxies: proxies,
+                tokens: tokens))
+        return RouteGroup(
+            group: admitted.group(context: CallerContext<Admitted>.self), access: access,
+            table: table)
     }
 }
 
@@ -122,7 +142,9 @@ package struct RouteGroup<Context: RequestContext>: RouterMethods {
     let table: RouteTable
 
     @discardableResult
-    package func on<Responder: HTTPResponder>(_ path: RouterPath, method: HTTPRequest.Method, responder: Responder) -> Self
+    package func on<Responder: HTTPResponder>(
+        _ path: RouterPath, method: HTTPRequest.Method, responder: Responder
+    ) -> Self
     where Responder.Context == Context {
         table.add(RouteEntry(method: method, path: path.description, access: access))
         group.on(path, method: method, responder: responder)
@@ -133,7 +155,8 @@ package struct RouteGroup<Context: RequestContext>: RouterMethods {
     /// (Fetch, section 3.2.2). The route is not listed, because only browsers use it.
     @discardableResult
     package func preflight(
-        _ paths: RouterPath..., use answer: @escaping @Sendable (Request, Context) async throws -> Response
+        _ paths: RouterPath...,
+        use answer: @escaping @Sendable (Request, Context) async throws -> Response
     ) -> Self {
         for path in paths { group.on(path, method: .options, use: answer) }
         return self
@@ -150,7 +173,8 @@ private struct BodyLimit: RouterMiddleware {
     let octets: Int
 
     func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+        _ request: Request, context: APIContext,
+        next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         var context = context
         context.maxUploadSize = octets

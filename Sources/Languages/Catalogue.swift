@@ -22,13 +22,18 @@ package struct Catalogue: Sendable {
     package static let english = Catalogue(
         tag: "en", isRightToLeft: false, rules: .standard, texts: [:],
         plurals: ["minutes", "hours", "days", "messages"].reduce(
-            into: ["{n} senders blocked": ["one": "{n} sender blocked", "other": "{n} senders blocked"]]
+            into: [
+                "{n} senders blocked": [
+                    "one": "{n} sender blocked", "other": "{n} senders blocked",
+                ]
+            ]
         ) {
             $0["{n} \($1)"] = ["one": "{n} \($1.dropLast())", "other": "{n} \($1)"]
         })
 
     private init(
-        tag: String, isRightToLeft: Bool, rules: PluralRules, texts: [String: String], plurals: [String: [String: String]]
+        tag: String, isRightToLeft: Bool, rules: PluralRules, texts: [String: String],
+        plurals: [String: [String: String]]
     ) {
         self.tag = tag
         self.isRightToLeft = isRightToLeft
@@ -41,19 +46,26 @@ package struct Catalogue: Sendable {
     /// {"English": "…" | {"one": "…", "other": "…"}}}`. Throws for any other object, and for a
     /// translation with other placeholders than its English text.
     package init(tag: String, file: String, json: [UInt8]) throws(CatalogueError) {
-        func refuse(_ message: String) -> CatalogueError { CatalogueError(file: file, message: message) }
-        guard let object = try? StrictJSON.parseObject(json, limit: json.count), let entries = object["texts"]?.object else {
+        func refuse(_ message: String) -> CatalogueError {
+            CatalogueError(file: file, message: message)
+        }
+        guard let object = try? StrictJSON.parseObject(json, limit: json.count),
+            let entries = object["texts"]?.object
+        else {
             throw refuse("is not a JSON object with texts")
         }
         for member in object.members where !["direction", "plural", "texts"].contains(member.name) {
             throw refuse("has a member that is not known: \(member.name)")
         }
         let direction = object["direction"]?.string ?? "ltr"
-        guard direction == "ltr" || direction == "rtl" else { throw refuse("direction must be ltr or rtl") }
+        guard direction == "ltr" || direction == "rtl" else {
+            throw refuse("direction must be ltr or rtl")
+        }
         var rules = PluralRules.standard
         if let plural = object["plural"] {
             guard let read = plural.object.flatMap({ PluralRules($0) }) else {
-                throw refuse("plural must have rules as in \"one\": \"n % 10 = 1 and n % 100 != 11\"")
+                throw refuse(
+                    "plural must have rules as in \"one\": \"n % 10 = 1 and n % 100 != 11\"")
             }
             rules = read
         }
@@ -62,7 +74,9 @@ package struct Catalogue: Sendable {
         for entry in entries.members {
             let (english, value) = (entry.name, entry.value)
             let key = Self.key(english)
-            guard texts[key] == nil, plurals[key] == nil else { throw refuse("twice, with other white space: \(english)") }
+            guard texts[key] == nil, plurals[key] == nil else {
+                throw refuse("twice, with other white space: \(english)")
+            }
             if let text = value.string {
                 guard Self.places(text) == Self.places(english), Self.isWhole(text) else {
                     throw refuse("placeholders differ from the English text: \(english)")
@@ -74,7 +88,9 @@ package struct Catalogue: Sendable {
                 throw refuse("neither a text nor plural forms with other: \(english)")
             }
         }
-        self.init(tag: tag, isRightToLeft: direction == "rtl", rules: rules, texts: texts, plurals: plurals)
+        self.init(
+            tag: tag, isRightToLeft: direction == "rtl", rules: rules, texts: texts,
+            plurals: plurals)
     }
 
     /// The forms of a text with a number. A form that writes the number in words, as some languages
@@ -87,7 +103,8 @@ package struct Catalogue: Sendable {
         for form in forms.members {
             guard PluralRules.categories.contains(form.name), let text = form.value.string else {
                 throw refuse(
-                    "a plural form that is not text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)")
+                    "a plural form that is not text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)"
+                )
             }
             let places = Self.places(text)
             guard places == wanted || places.isEmpty && form.name != "other", isWhole(text) else {
@@ -139,19 +156,24 @@ package struct Catalogue: Sendable {
 
     /// Quotation marks of its tags stay.
     private static func quoted(_ text: String) -> String {
-        text.split(separator: "<", omittingEmptySubsequences: false).enumerated().map { index, part in
+        text.split(separator: "<", omittingEmptySubsequences: false).enumerated().map {
+            index, part in
             let end = index == 0 ? part.startIndex : part.firstIndex(of: ">") ?? part.startIndex
             return String(part[..<end]) + part[end...].replacing("\"", with: "&quot;")
         }.joined(separator: "<")
     }
 
     /// The texts of a template that are for people.
-    package static func texts(of template: String) -> [String] { parts(of: template).filter(\.isText).map(\.text) }
+    package static func texts(of template: String) -> [String] {
+        parts(of: template).filter(\.isText).map(\.text)
+    }
 
     private static func parts(of template: String) -> [(text: String, isText: Bool)] {
         var result: [(text: String, isText: Bool)] = []
         var rest = template[...]
-        while let start = rest.firstRange(of: "{{#t}}"), let end = rest[start.upperBound...].firstRange(of: "{{/t}}") {
+        while let start = rest.firstRange(of: "{{#t}}"),
+            let end = rest[start.upperBound...].firstRange(of: "{{/t}}")
+        {
             result.append((String(rest[..<start.lowerBound]), false))
             result.append((String(rest[start.upperBound..<end.lowerBound]), true))
             rest = rest[end.upperBound...]
@@ -160,7 +182,9 @@ package struct Catalogue: Sendable {
     }
 
     /// A text may contain line breaks at any position.
-    private static func key(_ text: String) -> String { text.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+    private static func key(_ text: String) -> String {
+        text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    }
 
     private static func filled(_ text: String, _ values: [String: String]) -> String {
         var result = ""
@@ -185,12 +209,18 @@ package struct Catalogue: Sendable {
         let octets = text.utf8
         var ranges: [Range<String.Index>] = []
         var rest = octets[...]
-        let lastEnds = [UInt8(ascii: "}"), UInt8(ascii: ">")].map { octets.lastIndex(of: $0) ?? octets.startIndex }
-        while let start = rest.firstIndex(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "<") }) {
+        let lastEnds = [UInt8(ascii: "}"), UInt8(ascii: ">")].map {
+            octets.lastIndex(of: $0) ?? octets.startIndex
+        }
+        while let start = rest.firstIndex(where: {
+            $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "<")
+        }) {
             let isName = octets[start] == UInt8(ascii: "{")
             rest = octets[octets.index(after: start)...]
             let closing = isName ? UInt8(ascii: "}") : UInt8(ascii: ">")
-            guard start < lastEnds[isName ? 0 : 1], let last = rest.firstIndex(of: closing) else { continue }
+            guard start < lastEnds[isName ? 0 : 1], let last = rest.firstIndex(of: closing) else {
+                continue
+            }
             var end = octets.index(after: last)
             if isName, octets[end...].first == closing { end = octets.index(after: end) }
             ranges.append(start..<end)

@@ -23,20 +23,29 @@ package struct Languages: Sendable {
     package init(folder: String) throws(CatalogueError) {
         let names: [String]
         do {
-            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.hasPrefix(".") }.sorted()
+            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+                !$0.hasPrefix(".")
+            }.sorted()
         } catch {
             throw CatalogueError(file: folder, message: "the folder of languages cannot be read")
         }
         var found: [String: (file: String, octets: [UInt8])] = [:]
         for name in names {
             let (tag, path) = (String(name.dropLast(".json".count)), "\(folder)/\(name)")
-            guard name.hasSuffix(".json"), tag.wholeMatch(of: /[a-z]{2,3}(-[a-z0-9]{2,8})*/) != nil, tag != "en" else {
+            guard name.hasSuffix(".json"), tag.wholeMatch(of: /[a-z]{2,3}(-[a-z0-9]{2,8})*/) != nil,
+                tag != "en"
+            else {
                 throw CatalogueError(
-                    file: path, message: "must be named by its language tag in lower case, as in nl.json; not en")
+                    file: path,
+                    message:
+                        "must be named by its language tag in lower case, as in nl.json; not en")
             }
             guard let octets = Self.octets(path) else {
                 throw CatalogueError(
-                    file: path, message: "is not a file, cannot be read, or has more than \(Self.maximumSize) octets")
+                    file: path,
+                    message:
+                        "is not a file, cannot be read, or has more than \(Self.maximumSize) octets"
+                )
             }
             found[tag] = (path, octets)
         }
@@ -48,7 +57,8 @@ package struct Languages: Sendable {
     private static func octets(_ path: String) -> [UInt8]? {
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: target),
-            attributes[.type] as? FileAttributeType == .typeRegular, let size = attributes[.size] as? Int, size <= maximumSize,
+            attributes[.type] as? FileAttributeType == .typeRegular,
+            let size = attributes[.size] as? Int, size <= maximumSize,
             let data = FileManager.default.contents(atPath: target)
         else { return nil }
         return Array(data)
@@ -92,13 +102,17 @@ package struct Languages: Sendable {
 
     /// The tags of an `Accept-Language`, the preferred one first.
     private static func accepted(_ field: String) -> [String] {
-        let ranges = field.prefix(1_000).split(separator: ",").prefix(20).map { range -> (tag: String, quality: Double) in
+        let ranges = field.prefix(1_000).split(separator: ",").prefix(20).map {
+            range -> (tag: String, quality: Double) in
             let parts = range.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
-            let quality = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            let quality =
+                parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 }
+                ?? 1
             return (parts.first ?? "", quality)
         }
         // Stable: of two with the same quality the first.
         return ranges.enumerated().filter { $0.element.quality > 0 && !$0.element.tag.isEmpty }
-            .sorted { ($1.element.quality, $0.offset) < ($0.element.quality, $1.offset) }.map(\.element.tag)
+            .sorted { ($1.element.quality, $0.offset) < ($0.element.quality, $1.offset) }.map(
+                \.element.tag)
     }
 }

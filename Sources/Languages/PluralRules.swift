@@ -8,7 +8,9 @@ struct PluralRules: Sendable {
     static let categories = ["zero", "one", "two", "few", "many", "other"]
 
     /// The rules of English and many other languages: `one` for 1.
-    static let standard = PluralRules(rules: [("one", [[Relation(modulus: nil, isNegated: false, ranges: [1...1])]])])
+    static let standard = PluralRules(rules: [
+        ("one", [[Relation(modulus: nil, isNegated: false, ranges: [1...1])]])
+    ])
 
     /// `n % 10 = 2..4`, or without the remainder, or with `!=`.
     private struct Relation: Sendable {
@@ -24,7 +26,9 @@ struct PluralRules: Sendable {
 
         init?(_ text: Substring) {
             let words = text.split(separator: " ")
-            guard words.first == "n", let sign = words.firstIndex(where: { $0 == "=" || $0 == "!=" }), sign + 2 == words.count
+            guard words.first == "n",
+                let sign = words.firstIndex(where: { $0 == "=" || $0 == "!=" }),
+                sign + 2 == words.count
             else {
                 return nil
             }
@@ -38,8 +42,10 @@ struct PluralRules: Sendable {
             isNegated = words[sign] == "!="
             var ranges: [ClosedRange<Int>] = []
             for part in words[sign + 1].split(separator: ",", omittingEmptySubsequences: false) {
-                let ends = part.split(separator: ".", maxSplits: 2, omittingEmptySubsequences: false)
-                guard let first = ends.first.flatMap({ Int($0) }), let last = ends.last.flatMap({ Int($0) }), first <= last,
+                let ends = part.split(
+                    separator: ".", maxSplits: 2, omittingEmptySubsequences: false)
+                guard let first = ends.first.flatMap({ Int($0) }),
+                    let last = ends.last.flatMap({ Int($0) }), first <= last,
                     ends.count == 1 || ends.count == 3 && ends[1].isEmpty
                 else { return nil }
                 ranges.append(first...last)
@@ -62,7 +68,8 @@ struct PluralRules: Sendable {
     init?(_ object: JSONObject) {
         var rules: [(category: String, alternatives: [[Relation]])] = []
         for member in object.members {
-            guard Self.categories.dropLast().contains(member.name), let text = member.value.string else { return nil }
+            guard Self.categories.dropLast().contains(member.name), let text = member.value.string
+            else { return nil }
             var alternatives: [[Relation]] = []
             for alternative in text.split(separator: " or ") {
                 let parts = alternative.split(separator: " and ")
@@ -77,6 +84,7 @@ struct PluralRules: Sendable {
     }
 
     func category(of number: Int) -> String {
-        rules.first { $0.alternatives.contains { $0.allSatisfy { $0.holds(number) } } }?.category ?? "other"
+        rules.first { $0.alternatives.contains { $0.allSatisfy { $0.holds(number) } } }?.category
+            ?? "other"
     }
 }

@@ -50,7 +50,9 @@ package struct LeakCheck {
     /// - Parameters:
     ///   - neutral: UTF-8.
     ///   - work: is charged. Once it is spent, the result is true.
-    package func holdsAddress(_ neutral: ArraySlice<UInt8>, isMarkup: Bool, work: WorkBudget) -> Bool {
+    package func holdsAddress(
+        _ neutral: ArraySlice<UInt8>, isMarkup: Bool, work: WorkBudget
+    ) -> Bool {
         let search = StretchSearch(names, work: work)
         search.search(RelayMask(names.relayAddress).masked(neutral), .neutral, isMarkup: isMarkup)
         return search.isFound || work.isSpent
@@ -60,11 +62,14 @@ package struct LeakCheck {
     /// - Parameters:
     ///   - body: in consecutive pieces, divided in any way.
     ///   - work: the budget of the message.
-    package func verdict(header: [Field], body: [ArraySlice<UInt8>], map: StretchMap, work: WorkBudget) -> Verdict {
+    package func verdict(
+        header: [Field], body: [ArraySlice<UInt8>], map: StretchMap, work: WorkBudget
+    ) -> Verdict {
         var run = Run(names, work)
         for field in header {
             let place = "header field \(field.name)"
-            guard run.text(field.octets[...], StretchMap.Form(), field.stretches, isExact: true) else { return .uncovered(place) }
+            guard run.text(field.octets[...], StretchMap.Form(), field.stretches, isExact: true)
+            else { return .uncovered(place) }
             if let leak = run.leak(place) { return leak }
         }
         let verdict = run.body(Octets(body), map, depth: 0)
@@ -133,7 +138,9 @@ package struct LeakCheck {
         }
 
         mutating func body(_ octets: Octets, _ map: StretchMap, depth: Int) -> Verdict {
-            guard map.end == octets.count, depth <= LeakCheck.maximumDepth else { return .uncovered("message body") }
+            guard map.end == octets.count, depth <= LeakCheck.maximumDepth else {
+                return .uncovered("message body")
+            }
             var octets = octets
             var start = 0
             for piece in map.pieces {
@@ -143,13 +150,17 @@ package struct LeakCheck {
                 guard !work.isSpent else { return .tooMuchWork }
                 switch piece.content {
                 case .picture: continue
-                case .file(let encoding, let number): if files.finds(in: raw, encoding) { return .file(number) }
+                case .file(let encoding, let number):
+                    if files.finds(in: raw, encoding) { return .file(number) }
                 case .message(let encoding, let map):
-                    let verdict = body(Octets([TransferReading.decode(raw, encoding)[...]]), map, depth: depth + 1)
+                    let verdict = body(
+                        Octets([TransferReading.decode(raw, encoding)[...]]), map, depth: depth + 1)
                     if verdict != .clean { return verdict }
                 case .text(let form, let stretches):
                     let isExact = stretches.count != 1
-                    guard text(raw, form, stretches, isExact: isExact) else { return .uncovered("message body") }
+                    guard text(raw, form, stretches, isExact: isExact) else {
+                        return .uncovered("message body")
+                    }
                     if let leak = leak("message body") { return leak }
                 }
             }
@@ -158,11 +169,13 @@ package struct LeakCheck {
 
         /// Searches the stretches of a text, each alone. False if they do not cover the whole text.
         mutating func text(
-            _ raw: ArraySlice<UInt8>, _ form: StretchMap.Form, _ stretches: [StretchMap.Stretch], isExact: Bool
+            _ raw: ArraySlice<UInt8>, _ form: StretchMap.Form, _ stretches: [StretchMap.Stretch],
+            isExact: Bool
         ) -> Bool {
             guard raw.isEmpty || !stretches.isEmpty else { return false }
             if stretches.allSatisfy({ $0.kind == .made }), !isExact { return true }
-            let decoded = form.encoding.isIdentity ? raw : TransferReading.decode(raw, form.encoding)[...]
+            let decoded =
+                form.encoding.isIdentity ? raw : TransferReading.decode(raw, form.encoding)[...]
             var text = decoded
             if let charset = form.charset {
                 guard let characters = Charset.decode(decoded, charset) else { return false }
@@ -186,7 +199,9 @@ package struct LeakCheck {
                     }
                 }
                 guard stretch.kind != .made, end > start else { continue }
-                search(text[(text.startIndex + start)..<(text.startIndex + end)], stretch.kind, isMarkup: form.isMarkup)
+                search(
+                    text[(text.startIndex + start)..<(text.startIndex + end)], stretch.kind,
+                    isMarkup: form.isMarkup)
             }
             if isDivided { typed.search(relay.masked(shown[...]), .typed, isMarkup: true) }
             // A program may ignore the charset. Octets that are not text in it are compared only
@@ -233,11 +248,14 @@ private struct RelayMask {
     }
 
     private func isHere(_ text: ArraySlice<UInt8>, _ start: Int) -> Bool {
-        for offset in address.indices where text[start + offset].asciiLowercased != address[offset] { return false }
+        for offset in address.indices where text[start + offset].asciiLowercased != address[offset]
+        { return false }
         // A longer domain is another domain.
         let rest = text[(start + address.count)...].prefix(2)
         guard let next = rest.first else { return true }
-        if AddressReading.isOfDomain(next), next != UInt8(ascii: "."), next != UInt8(ascii: "-") { return false }
+        if AddressReading.isOfDomain(next), next != UInt8(ascii: "."), next != UInt8(ascii: "-") {
+            return false
+        }
         return
             !(rest.count == 2 && (next == UInt8(ascii: ".") || next == UInt8(ascii: "-"))
             && AddressReading.isOfDomain(rest.last ?? 0))

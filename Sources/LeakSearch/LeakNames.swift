@@ -46,7 +46,10 @@ package struct LeakNames {
     /// Whether the rewriting searched for bare local parts.
     package var looksForWords = true
 
-    package init(inboxes: [Inbox], words: [[UInt8]] = [], relayAddress: [UInt8], relayDomains: [[UInt8]], tokens: Tokens? = nil) {
+    package init(
+        inboxes: [Inbox], words: [[UInt8]] = [], relayAddress: [UInt8], relayDomains: [[UInt8]],
+        tokens: Tokens? = nil
+    ) {
         self.inboxes = inboxes
         self.words = words
         self.relayAddress = relayAddress

@@ -34,5 +34,7 @@ package final class OctetBuffer {
         capacity = size
     }
 
-    package var contents: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: base, count: count) }
+    package var contents: UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: base, count: count)
+    }
 }

@@ -39,7 +39,9 @@ package struct StretchMap: Sendable {
         /// Whether it is not the text of a part: delimiter lines, header fields, text around parts.
         fileprivate var isStructure = false
 
-        package init(encoding: TransferEncoding = .sevenBit, charset: String? = nil, isMarkup: Bool = false) {
+        package init(
+            encoding: TransferEncoding = .sevenBit, charset: String? = nil, isMarkup: Bool = false
+        ) {
             self.encoding = encoding
             self.charset = charset
             self.isMarkup = isMarkup
@@ -82,7 +84,9 @@ package struct StretchMap: Sendable {
     package var end: Int { pieces.last?.end ?? 0 }
 
     /// Adds content of this many octets.
-    package mutating func append(_ count: Int, _ content: Content) { pieces.append(Piece(end: end + count, content: content)) }
+    package mutating func append(_ count: Int, _ content: Content) {
+        pieces.append(Piece(end: end + count, content: content))
+    }
 
     /// Adds the pieces of another map after the own ones.
     package mutating func append(_ other: StretchMap) {
@@ -107,11 +111,13 @@ extension StretchMap {
     /// Adds lines of this many octets that are not the text of a part.
     package mutating func append(_ count: Int, _ kind: Kind) {
         guard count > 0 else { return }
-        if case .text(let form, let stretches)? = pieces.last?.content, form.isStructure, stretches.count == 1,
+        if case .text(let form, let stretches)? = pieces.last?.content, form.isStructure,
+            stretches.count == 1,
             stretches[0].kind == kind
         {
             pieces[pieces.count - 1].end += count
-            pieces[pieces.count - 1].content = .text(form, [Stretch(end: stretches[0].end + count, kind: kind)])
+            pieces[pieces.count - 1].content = .text(
+                form, [Stretch(end: stretches[0].end + count, kind: kind)])
         } else {
             append(count, .text(Form(isStructure: true), [Stretch(end: count, kind: kind)]))
         }

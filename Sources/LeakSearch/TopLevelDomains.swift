@@ -31,7 +31,9 @@ package enum TopLevelDomains {
     }
 
     private static func containsUnicode(_ label: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard var name = DomainName.toASCII("a." + String(decoding: label, as: UTF8.self)) else { return false }
+        guard var name = DomainName.toASCII("a." + String(decoding: label, as: UTF8.self)) else {
+            return false
+        }
         return name.withUTF8 { name in
             let label = UnsafeBufferPointer(rebasing: name.dropFirst(2))
             return all.contains(label, label.reduce(Table.empty) { Table.added($1, to: $0) })
@@ -53,7 +55,8 @@ package enum TopLevelDomains {
             hash = Table.added(octet, to: hash)
             if octet >= 0x80 { isASCII = false }
             missing =
-                octet & 0xC0 == 0x80 ? max(0, missing - 1) : octet < 0xC2 ? 0 : octet < 0xE0 ? 1 : octet < 0xF0 ? 2 : 3
+                octet & 0xC0 == 0x80
+                ? max(0, missing - 1) : octet < 0xC2 ? 0 : octet < 0xE0 ? 1 : octet < 0xF0 ? 2 : 3
             guard index > text.startIndex, missing == 0 else { continue }
             let label = UnsafeBufferPointer(rebasing: text[text.startIndex...index])
             if isASCII ? all.contains(label, hash) : containsUnicode(label) { found = index + 1 }
@@ -64,7 +67,8 @@ package enum TopLevelDomains {
     /// Octets of the longest one, also in UTF-8.
     package static let longest = 63
 
-    private static let all = Table((delegated + " " + reserved).utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
+    private static let all = Table(
+        (delegated + " " + reserved).utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
 
     /// A set of labels that can be searched with octets in a buffer.
     private struct Table {
@@ -77,7 +81,9 @@ package enum TopLevelDomains {
         /// FNV-1a, of the octets so far.
         static let empty: UInt32 = 0x811C_9DC5
         @inline(__always)
-        static func added(_ octet: UInt8, to hash: UInt32) -> UInt32 { (hash ^ UInt32(octet)) &* 0x0100_0193 }
+        static func added(_ octet: UInt8, to hash: UInt32) -> UInt32 {
+            (hash ^ UInt32(octet)) &* 0x0100_0193
+        }
 
         @inline(__always)
         private static func slot(_ hash: UInt32) -> Int { Int(hash ^ hash >> 16) & (size - 1) }
@@ -112,7 +118,8 @@ package enum TopLevelDomains {
 
     /// Names that no one can register, but that organizations and documentation use (RFC 2606, 6762
     /// appendix G).
-    private static let reserved = "example test invalid localhost local lan home corp internal intranet private localdomain"
+    private static let reserved =
+        "example test invalid localhost local lan home corp internal intranet private localdomain"
 
     /// IANA's list (data.iana.org/TLD), version 2026051600.
     private static let delegated = """

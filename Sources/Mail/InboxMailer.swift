@@ -2,11 +2,11 @@
 // notice of a change.
 
 import Accounts
-import SignIn
 import InternetMessage
 import Languages
 import MailCrypto
 import RelayCore
+import SignIn
 import Support
 
 /// Settings shared by all messages of an installation.
@@ -23,7 +23,10 @@ package struct MailerSettings: Sendable {
     package let publicURL: String?
     package let limits: NoticeLimits
 
-    package init(from: AddrSpec, service: String, relayDomain: String, publicURL: String?, limits: NoticeLimits) {
+    package init(
+        from: AddrSpec, service: String, relayDomain: String, publicURL: String?,
+        limits: NoticeLimits
+    ) {
         self.from = from
         self.service = service
         self.relayDomain = relayDomain
@@ -40,7 +43,11 @@ package enum MailerError: UnsentMail, Sendable, CustomStringConvertible {
 
     /// Whether the mail server permanently refuses messages for the address.
     package var isRecipientRefused: Bool {
-        if case .submission(.permanent(let error)) = self { error.stage == .recipient } else { false }
+        if case .submission(.permanent(let error)) = self {
+            error.stage == .recipient
+        } else {
+            false
+        }
     }
 
     package var namedRecipient: Bool {
@@ -76,7 +83,8 @@ package struct InboxMailer: Sendable {
     package var languages: Languages { templates.languages }
 
     package init(
-        settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint, signer: (any MessageSigner)?,
+        settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint,
+        signer: (any MessageSigner)?,
         submission: SMTPSubmission,
         templates: NoticeTemplates
     ) {
@@ -91,8 +99,11 @@ package struct InboxMailer: Sendable {
     /// Begins the verification of an inbox and writes to it. Refused for a verified inbox and
     /// beyond a limit. Throws `MailerError` if no message was sent, which still counts.
     @discardableResult
-    package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
-        let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)
+    package func sendConfirmation(
+        user: String, _ inbox: InboxName, _ change: Change
+    ) throws -> Inbox {
+        let pending = try store.verifications.begin(
+            user: user, inbox, limits: settings.limits, change)
         try send(pending, in: language(of: user), now: change.now)
         return pending.inbox
     }
@@ -105,8 +116,11 @@ package struct InboxMailer: Sendable {
     /// Sends the message of a verification.
     package func send(_ pending: PendingConfirmation, in language: Catalogue, now: Int64) throws {
         var answer: AddrSpec?
-        if let number = UInt64(exactly: pending.number), let nonce = UInt64(exactly: pending.answerNonce) {
-            let token = AnswerToken(number: number, nonce: nonce, expiryDay: UInt64(max(0, pending.expiresAt) / 86_400))
+        if let number = UInt64(exactly: pending.number),
+            let nonce = UInt64(exactly: pending.answerNonce)
+        {
+            let token = AnswerToken(
+                number: number, nonce: nonce, expiryDay: UInt64(max(0, pending.expiresAt) / 86_400))
             answer = AddrSpec(localPart: tokens().answer(token), domain: settings.relayDomain)
         }
         try send(
@@ -119,13 +133,16 @@ package struct InboxMailer: Sendable {
 
     /// Sends a link to the page. Does nothing if the installation has no public address.
     /// - Parameter language: of the requester.
-    package func send(_ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue, now: Int64) throws {
+    package func send(
+        _ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue, now: Int64
+    ) throws {
         guard let url = settings.publicURL else { return }
         let path = purpose == .signIn ? "sign-in" : "delete"
         try send(
             purpose == .signIn ? .signIn : .deletion, to: link.inbox, answer: nil,
             values(
-                code: link.code.map { Self.grouped($0, in: language) }, link: link.token.map { "\(url)/me/\(path)/\($0)" },
+                code: link.code.map { Self.grouped($0, in: language) },
+                link: link.token.map { "\(url)/me/\(path)/\($0)" },
                 seconds: link.expiresAt - now,
                 in: language), in: language, now: now)
     }
@@ -133,14 +150,16 @@ package struct InboxMailer: Sendable {
     /// Notifies an inbox that it no longer receives the mail.
     /// - Parameter addresses: the user's addresses that changed.
     package func sendChange(
-        to inbox: InboxAddress, of addresses: NoticeValues.Change, in language: Catalogue, now: Int64
+        to inbox: InboxAddress, of addresses: NoticeValues.Change, in language: Catalogue,
+        now: Int64
     ) throws {
         try tell(.change, to: inbox, in: language, now: now) { $0.change = addresses }
     }
 
     /// Notifies a user of a change to their account that another person may have made, or that may
     /// interest them.
-    /// - Parameter complete: adds the values that the message needs besides the names of the installation.
+    /// - Parameter complete: adds the values that the message needs besides the
+    ///   names of the installation.
     package func tell(
         _ kind: NoticeKind, to inbox: InboxAddress, in language: Catalogue, now: Int64,
         _ complete: (inout NoticeValues) -> Void = { _ in }
@@ -152,9 +171,12 @@ package struct InboxMailer: Sendable {
 
     /// Sends the code that lets a team send from an address.
     package func send(_ code: SourceCode, in language: Catalogue, now: Int64) throws {
-        var values = values(code: Self.grouped(code.code, in: language), seconds: code.expiresAt - now, in: language)
+        var values = values(
+            code: Self.grouped(code.code, in: language), seconds: code.expiresAt - now, in: language
+        )
         values.team = code.teamName
-        try send(.source, to: InboxAddress(code.address), answer: nil, values, in: language, now: now)
+        try send(
+            .source, to: InboxAddress(code.address), answer: nil, values, in: language, now: now)
     }
 
     private func values(
@@ -162,7 +184,8 @@ package struct InboxMailer: Sendable {
     ) -> NoticeValues {
         NoticeValues(
             service: settings.service, relayDomain: settings.relayDomain, code: code, link: link,
-            page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map { Self.duration($0, in: language) })
+            page: settings.publicURL.map { "\($0)/me" },
+            lifetime: seconds.map { Self.duration($0, in: language) })
     }
 
     /// `123 456`. Between words in a right-to-left script, two numbers with a space between them
@@ -179,7 +202,8 @@ package struct InboxMailer: Sendable {
     }
 
     private func send(
-        _ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues, in language: Catalogue,
+        _ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues,
+        in language: Catalogue,
         now: Int64
     ) throws {
         let id = String(decoding: Base32.encode(try SecureRandom.bytes(count: 15)), as: UTF8.self)
@@ -188,7 +212,9 @@ package struct InboxMailer: Sendable {
             content: templates.render(kind, values, in: language),
             relayDomain: settings.relayDomain, id: id, now: now)
         let octets: [UInt8]
-        do { octets = try message.write(signer: signer) } catch { throw MailerError.signing("\(error)") }
+        do { octets = try message.write(signer: signer) } catch {
+            throw MailerError.signing("\(error)")
+        }
         do throws(SubmissionFailure) {
             // The address for answers also receives bounces, and forwards none of them. Other
             // messages have the null sender.

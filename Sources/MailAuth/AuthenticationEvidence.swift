@@ -48,19 +48,24 @@ package struct DKIMFinding: Sendable, Hashable {
     package let coversWholeBody: Bool
     /// The reason, for the log and the operator.
     package let reason: String
-    /// Domain of `i=`, lower case (`d=` if there is no `i=`); empty if unknown. Its local part is never kept.
+    /// Domain of `i=`, lower case (`d=` if there is no `i=`); empty if unknown. Its
+    /// local part is never kept.
     package let identityDomain: String
-    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC 6008); empty if unknown.
+    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC
+    /// 6008); empty if unknown.
     package let signaturePrefix: String
-    /// Whether the key that decided the result is in test mode (`t=y`); the result is then never `pass`.
+    /// Whether the key that decided the result is in test mode (`t=y`); the
+    /// result is then never `pass`.
     package let isTesting: Bool
     /// Whether the field breaks the syntax of RFC 6376 section 3.5. Its domain, if it has one, is
     /// then only a claim.
     package let isMalformed: Bool
 
     package init(
-        result: DKIMResult, domain: String, selector: String, algorithm: String, coversWholeBody: Bool, reason: String,
-        identityDomain: String = "", signaturePrefix: String = "", isTesting: Bool = false, isMalformed: Bool = false
+        result: DKIMResult, domain: String, selector: String, algorithm: String,
+        coversWholeBody: Bool, reason: String,
+        identityDomain: String = "", signaturePrefix: String = "", isTesting: Bool = false,
+        isMalformed: Bool = false
     ) {
         self.result = result
         self.domain = domain
@@ -83,7 +88,8 @@ package struct DMARCFinding: Sendable, Hashable {
     /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no
     /// record, or if the policy is unknown.
     package let policy: String
-    /// The organizational domain of the From domain, by the records found; nil if no record was found.
+    /// The organizational domain of the From domain, by the records found;
+    /// nil if no record was found.
     package let organizationalDomain: String?
     /// Whether the record requires a signature of the From domain itself (`adkim=s`); false if no
     /// record was found.
@@ -92,7 +98,8 @@ package struct DMARCFinding: Sendable, Hashable {
     package let isStrictSPF: Bool
 
     package init(
-        result: DMARCResult, domain: String, policy: String, organizationalDomain: String?, isStrictDKIM: Bool = false,
+        result: DMARCResult, domain: String, policy: String, organizationalDomain: String?,
+        isStrictDKIM: Bool = false,
         isStrictSPF: Bool = false
     ) {
         self.result = result
@@ -106,7 +113,8 @@ package struct DMARCFinding: Sendable, Hashable {
     /// The same with another result and policy.
     package func with(result: DMARCResult, policy: String) -> DMARCFinding {
         DMARCFinding(
-            result: result, domain: domain, policy: policy, organizationalDomain: organizationalDomain,
+            result: result, domain: domain, policy: policy,
+            organizationalDomain: organizationalDomain,
             isStrictDKIM: isStrictDKIM,
             isStrictSPF: isStrictSPF)
     }
@@ -127,7 +135,8 @@ package struct AuthenticationEvidence: Sendable, Hashable {
 
 /// The SMTP client and envelope sender that SPF checks.
 package struct SMTPClientIdentity: Sendable, Hashable {
-    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil if there is none, as on a local socket.
+    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil if there is
+    /// none, as on a local socket.
     package let address: String?
     /// The HELO or EHLO argument as given.
     package let helo: String

@@ -9,7 +9,9 @@ package struct NativeAuthenticator: SenderAuthenticator {
 
     package init(resolver: @escaping @Sendable () -> any DNSResolver) { self.resolver = resolver }
 
-    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+    package func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession {
         Session(client: client, header: header, now: now, resolver: resolver())
     }
 
@@ -19,7 +21,9 @@ package struct NativeAuthenticator: SenderAuthenticator {
         private var resolver: any DNSResolver
         private let verifier: DKIMVerifier
 
-        init(client: SMTPClientIdentity, header: HeaderSection, now: Int64, resolver: any DNSResolver) {
+        init(
+            client: SMTPClientIdentity, header: HeaderSection, now: Int64, resolver: any DNSResolver
+        ) {
             self.client = client
             self.header = header
             self.resolver = resolver
@@ -37,8 +41,11 @@ package struct NativeAuthenticator: SenderAuthenticator {
 
         private func evaluate(_ dkim: [DKIMFinding]) -> AuthenticationEvidence {
             var fromDomain: String?
-            if case .success(let author) = AuthorAddress.parse(header: header) { fromDomain = author.normalized?.domain }
-            return EnvelopeAuthentication.evaluate(client: client, fromDomain: fromDomain, dkim: dkim, resolver: resolver)
+            if case .success(let author) = AuthorAddress.parse(header: header) {
+                fromDomain = author.normalized?.domain
+            }
+            return EnvelopeAuthentication.evaluate(
+                client: client, fromDomain: fromDomain, dkim: dkim, resolver: resolver)
         }
     }
 }
@@ -53,14 +60,19 @@ package struct PreferringAuthenticator: SenderAuthenticator {
         self.native = native
     }
 
-    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+    package func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession {
         let isJudged = header.all(AuthenticationResults.fieldName).contains { field in
             guard let results = AuthenticationResults.parse(field.rawValue) else { return false }
-            return upstream.trustedIDs.contains { AuthenticationResults.sameID($0, results.authservID) }
+            return upstream.trustedIDs.contains {
+                AuthenticationResults.sameID($0, results.authservID)
+            }
         }
         guard isJudged else { return native.begin(client: client, header: header, now: now) }
         return JudgedSession(
-            evidence: AuthenticationResults.evidence(from: header, trusting: upstream.trustedIDs), header: header,
+            evidence: AuthenticationResults.evidence(from: header, trusting: upstream.trustedIDs),
+            header: header,
             resolver: native.resolver())
     }
 
@@ -84,16 +96,21 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             // Filters write the policy into a comment, if at all. A failure without one does not
             // show what the domain requests.
             guard told == nil || (told?.result == .fail && told?.policy.isEmpty == true),
-                case .success(let author) = AuthorAddress.parse(header: header), let domain = author.normalized?.domain
+                case .success(let author) = AuthorAddress.parse(header: header),
+                let domain = author.normalized?.domain
             else { return evidence }
-            let own = DMARC.evaluate(fromDomain: domain, spf: evidence.spf, dkim: evidence.dkim, resolver: resolver)
+            let own = DMARC.evaluate(
+                fromDomain: domain, spf: evidence.spf, dkim: evidence.dkim, resolver: resolver)
             if let told {
-                evidence.dmarc = told.with(result: .fail, policy: own.result == .none ? "none" : own.policy)
+                evidence.dmarc = told.with(
+                    result: .fail, policy: own.result == .none ? "none" : own.policy)
             } else {
                 // A check that the filters did not make may have passed, so without its result a
                 // message has not failed.
                 let isWhole = !evidence.spf.isEmpty && !evidence.dkim.isEmpty
-                evidence.dmarc = isWhole || own.result != .fail ? own : own.with(result: .none, policy: own.policy)
+                evidence.dmarc =
+                    isWhole || own.result != .fail
+                    ? own : own.with(result: .none, policy: own.policy)
             }
             return evidence
         }

@@ -23,16 +23,23 @@ final class ParsedRecords<Value: Sendable>: Sendable {
             guard left.octets.count == right.octets.count else { return false }
             return left.octets.withUnsafeBytes { left in
                 right.octets.withUnsafeBytes { right in
-                    guard let one = left.baseAddress, let other = right.baseAddress else { return true }
+                    guard let one = left.baseAddress, let other = right.baseAddress else {
+                        return true
+                    }
                     return memcmp(one, other, left.count) == 0
                 }
             }
         }
 
-        func hash(into hasher: inout Hasher) { octets.withUnsafeBytes { hasher.combine(bytes: $0) } }
+        func hash(into hasher: inout Hasher) {
+            octets.withUnsafeBytes { hasher.combine(bytes: $0) }
+        }
     }
 
-    init(capacity: Int = 512, octets: Int = 262_144, longest: Int = 2_048, parse: @escaping @Sendable ([UInt8]) -> Value) {
+    init(
+        capacity: Int = 512, octets: Int = 262_144, longest: Int = 2_048,
+        parse: @escaping @Sendable ([UInt8]) -> Value
+    ) {
         (self.capacity, self.octets) = (capacity, octets)
         self.longest = longest
         self.parse = parse
@@ -44,7 +51,9 @@ final class ParsedRecords<Value: Sendable>: Sendable {
         if let value = known.withLock({ $0.values[key] }) { return value }
         let value = parse(text)
         known.withLock { known in
-            if known.values.count >= capacity || known.octets + text.count > octets { known = ([:], 0) }
+            if known.values.count >= capacity || known.octets + text.count > octets {
+                known = ([:], 0)
+            }
             // Another thread may have parsed it at the same time.
             if known.values.updateValue(value, forKey: key) == nil { known.octets += text.count }
         }

@@ -9,7 +9,9 @@ package protocol SenderAuthenticator: Sendable {
     ///   - client: the client that SPF checks.
     ///   - header: the whole header section as received.
     ///   - now: seconds since 1970, for `t=` and `x=`.
-    func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession
+    func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession
 }
 
 /// The authentication of one message. The body is fed to it as it arrives and need not be kept.

@@ -2,14 +2,16 @@
 
 import COpenSSL
 
-/// Handles that live as long as the process and are only read; libcrypto allows their use on any thread.
+/// Handles that live as long as the process and are only read; libcrypto allows
+/// their use on any thread.
 struct Algorithms: @unchecked Sendable {
     let sha256: OpaquePointer
     let cmac: OpaquePointer
     let aes256GCM: OpaquePointer
 
     private init?() {
-        guard let sha256 = EVP_MD_fetch(nil, "SHA256", nil), let cmac = EVP_MAC_fetch(nil, "CMAC", nil),
+        guard let sha256 = EVP_MD_fetch(nil, "SHA256", nil),
+            let cmac = EVP_MAC_fetch(nil, "CMAC", nil),
             let aes256GCM = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
         else { return nil }
         self.sha256 = sha256
@@ -22,7 +24,9 @@ struct Algorithms: @unchecked Sendable {
     /// Stops the process if libcrypto lacks SHA-256, CMAC or AES-GCM. Every build of OpenSSL 3 has
     /// them, and no input can cause it.
     static var shared: Algorithms {
-        guard let fetched else { preconditionFailure("libcrypto without SHA-256, CMAC or AES-256-GCM") }
+        guard let fetched else {
+            preconditionFailure("libcrypto without SHA-256, CMAC or AES-256-GCM")
+        }
         return fetched
     }
 }

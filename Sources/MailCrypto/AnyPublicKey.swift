@@ -2,7 +2,8 @@
 
 import COpenSSL
 
-/// A public key that only verifies. May be shared between threads. Mail and tokens have separate key types with separate forms.
+/// A public key that only verifies. May be shared between threads. Mail and tokens have separate
+/// key types with separate forms.
 package final class AnyPublicKey: Sendable {
     /// The kind of a key. A key with a curve or scheme that no authenticator uses has no kind.
     package enum Kind: Sendable, Hashable {
@@ -50,15 +51,20 @@ package final class AnyPublicKey: Sendable {
     private static let longest = 4096
 
     /// Takes a SubjectPublicKeyInfo (RFC 5280 section 4.1), DER.
-    /// - Throws: `invalidKey` for another kind of key, a point that is not on its curve, or trailing octets.
+    /// - Throws: `invalidKey` for another kind of key, a point that is not on its
+    ///   curve, or trailing octets.
     package convenience init(publicKeyInfo: [UInt8]) throws(CryptoError) {
-        guard publicKeyInfo.count <= Self.longest else { throw CryptoError(.invalidKey, "the public key is too long") }
+        guard publicKeyInfo.count <= Self.longest else {
+            throw CryptoError(.invalidKey, "the public key is too long")
+        }
         let (pointer, isWhole) = publicKeyInfo.withUnsafeBufferPointer { buffer in
             var start = buffer.baseAddress
             let pointer = d2i_PUBKEY(nil, &start, buffer.count)
             return (pointer, start == buffer.baseAddress.map { $0 + buffer.count })
         }
-        guard let pointer else { throw CryptoError.fromLibrary(.invalidKey, "not a SubjectPublicKeyInfo of a known kind") }
+        guard let pointer else {
+            throw CryptoError.fromLibrary(.invalidKey, "not a SubjectPublicKeyInfo of a known kind")
+        }
         let handle = KeyHandle(pointer)
         guard isWhole else { throw CryptoError(.invalidKey, "octets follow the public key") }
         try self.init(handle)
@@ -80,8 +86,12 @@ package final class AnyPublicKey: Sendable {
         case EVP_PKEY_EC:
             var name = [CChar](repeating: 0, count: 32)
             var length = 0
-            guard EVP_PKEY_get_group_name(handle.pointer, &name, name.count, &length) == 1 else { return nil }
-            switch String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) {
+            guard EVP_PKEY_get_group_name(handle.pointer, &name, name.count, &length) == 1 else {
+                return nil
+            }
+            switch String(
+                decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            {
             case "prime256v1": return .p256
             case "secp384r1": return .p384
             case "secp521r1": return .p521
@@ -94,13 +104,18 @@ package final class AnyPublicKey: Sendable {
     /// Whether `signature` was made over `message` by this scheme. Also false if the scheme does
     /// not fit the key.
     package func verify(_ scheme: Scheme, signature: [UInt8], message: [UInt8]) -> Bool {
-        guard scheme.suits(kind), !signature.isEmpty, let context = EVP_MD_CTX_new() else { return false }
+        guard scheme.suits(kind), !signature.isEmpty, let context = EVP_MD_CTX_new() else {
+            return false
+        }
         defer {
             EVP_MD_CTX_free(context)
             drainLibraryErrors()
         }
         var parameters: OpaquePointer?
-        guard EVP_DigestVerifyInit_ex(context, &parameters, scheme.digest, nil, nil, handle.pointer, nil) == 1 else {
+        guard
+            EVP_DigestVerifyInit_ex(
+                context, &parameters, scheme.digest, nil, nil, handle.pointer, nil) == 1
+        else {
             return false
         }
         if scheme.isPSS {

@@ -12,11 +12,14 @@ package struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
 
         /// A key that cannot be read, is of another kind than requested, or has the wrong length.
         package static let invalidKey = Code(rawValue: "invalid key")
-        /// A parameter outside its range: a nonce of the wrong length, a requested length beyond the limit.
+        /// A parameter outside its range: a nonce of the wrong length, a
+        /// requested length beyond the limit.
         package static let invalidParameter = Code(rawValue: "invalid parameter")
-        /// Sealed data that was altered, truncated, or sealed with another key or other associated data.
+        /// Sealed data that was altered, truncated, or sealed with another
+        /// key or other associated data.
         package static let authenticationFailed = Code(rawValue: "authentication failed")
-        /// libcrypto refused an operation that should succeed: no memory, no entropy, or an unavailable algorithm.
+        /// libcrypto refused an operation that should succeed: no memory, no entropy,
+        /// or an unavailable algorithm.
         package static let libraryFailure = Code(rawValue: "libcrypto failure")
     }
 

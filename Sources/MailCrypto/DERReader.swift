@@ -35,7 +35,8 @@ package struct DERReader: Sendable {
         return copy.read(tag)
     }
 
-    /// The contents of the next value; nil, with nothing consumed, if it is of another kind or malformed.
+    /// The contents of the next value; nil, with nothing consumed, if it is of
+    /// another kind or malformed.
     package mutating func read(_ tag: Tag) -> DERReader? {
         var copy = self
         guard let (found, content) = copy.readAny(), found == tag else { return nil }
@@ -46,20 +47,25 @@ package struct DERReader: Sendable {
     /// The next value, of any kind; nil, with nothing consumed, if it is malformed.
     package mutating func readAny() -> (tag: Tag, content: DERReader)? {
         var rest = bytes
-        guard let tag = Self.tag(&rest), let length = Self.length(&rest), length <= rest.count else { return nil }
+        guard let tag = Self.tag(&rest), let length = Self.length(&rest), length <= rest.count
+        else { return nil }
         bytes = rest.dropFirst(length)
         return (tag, DERReader(rest.prefix(length)))
     }
 
     private static func tag(_ rest: inout ArraySlice<UInt8>) -> Tag? {
         guard let first = rest.popFirst() else { return nil }
-        guard first & 0x1F == 0x1F else { return Tag(form: first & 0xE0, number: UInt32(first & 0x1F)) }
+        guard first & 0x1F == 0x1F else {
+            return Tag(form: first & 0xE0, number: UInt32(first & 0x1F))
+        }
         // Three octets of seven bits: more than any tag here has.
         var number: UInt32 = 0
         for index in 0..<3 {
             guard let octet = rest.popFirst(), index > 0 || octet != 0x80 else { return nil }
             number = number << 7 | UInt32(octet & 0x7F)
-            if octet & 0x80 == 0 { return number >= 0x1F ? Tag(form: first & 0xE0, number: number) : nil }
+            if octet & 0x80 == 0 {
+                return number >= 0x1F ? Tag(form: first & 0xE0, number: number) : nil
+            }
         }
         return nil
     }
@@ -79,7 +85,9 @@ package struct DERReader: Sendable {
 
     /// A number above zero, big-endian without leading zeros.
     package mutating func readPositiveInteger() -> ArraySlice<UInt8>? {
-        guard let integer = read(.integer)?.bytes, let first = integer.first, first < 0x80 else { return nil }
+        guard let integer = read(.integer)?.bytes, let first = integer.first, first < 0x80 else {
+            return nil
+        }
         guard first == 0 else { return integer }
         let rest = integer.dropFirst()
         guard let second = rest.first, second >= 0x80 else { return nil }

@@ -1,4 +1,5 @@
-// Ed25519 (RFC 8032), pure: no prehash. DKIM signs the 32-octet digest as the message (RFC 8463 section 3).
+// Ed25519 (RFC 8032), pure: no prehash. DKIM signs the 32-octet digest as the message
+// (RFC 8463 section 3).
 
 import COpenSSL
 
@@ -9,9 +10,11 @@ package final class Ed25519PublicKey: Sendable {
     /// Takes the 32 raw octets of RFC 8032 section 5.1.5; `invalidKey` for another length.
     package init(rawBytes: [UInt8]) throws {
         guard rawBytes.count == 32 else {
-            throw CryptoError(.invalidKey, "an Ed25519 public key has 32 octets, not \(rawBytes.count)")
+            throw CryptoError(
+                .invalidKey, "an Ed25519 public key has 32 octets, not \(rawBytes.count)")
         }
-        guard let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, rawBytes, rawBytes.count) else {
+        guard let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, rawBytes, rawBytes.count)
+        else {
             throw CryptoError.fromLibrary(.invalidKey, "not an Ed25519 public key")
         }
         handle = KeyHandle(key)
@@ -34,7 +37,9 @@ package final class Ed25519PrivateKey: Sendable {
     private let handle: KeyHandle
 
     private init(_ handle: KeyHandle) throws {
-        guard handle.kind == EVP_PKEY_ED25519 else { throw CryptoError(.invalidKey, "the private key is not an Ed25519 key") }
+        guard handle.kind == EVP_PKEY_ED25519 else {
+            throw CryptoError(.invalidKey, "the private key is not an Ed25519 key")
+        }
         self.handle = handle
     }
 
@@ -43,14 +48,19 @@ package final class Ed25519PrivateKey: Sendable {
 
     /// Takes the 32-octet seed of RFC 8032 section 5.1.5.
     package convenience init(rawBytes: [UInt8]) throws {
-        guard rawBytes.count == 32, let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, rawBytes, 32) else {
-            throw CryptoError.fromLibrary(.invalidKey, "an Ed25519 private key has 32 octets, not \(rawBytes.count)")
+        guard rawBytes.count == 32,
+            let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, rawBytes, 32)
+        else {
+            throw CryptoError.fromLibrary(
+                .invalidKey, "an Ed25519 private key has 32 octets, not \(rawBytes.count)")
         }
         try self.init(KeyHandle(key))
     }
 
     /// Makes a new key. Draws from the process's random generator.
-    package static func generate() throws -> Ed25519PrivateKey { try Ed25519PrivateKey(rawBytes: SecureRandom.bytes(count: 32)) }
+    package static func generate() throws -> Ed25519PrivateKey {
+        try Ed25519PrivateKey(rawBytes: SecureRandom.bytes(count: 32))
+    }
 
     /// Unencrypted PKCS#8 PEM.
     package func pem() throws -> String { try handle.privatePEM() }
@@ -67,7 +77,9 @@ package final class Ed25519PrivateKey: Sendable {
 
     /// Signs `message`; 64 octets.
     package func sign(_ message: [UInt8]) throws -> [UInt8] {
-        guard let context = EVP_MD_CTX_new() else { throw CryptoError.fromLibrary(.libraryFailure, "no memory") }
+        guard let context = EVP_MD_CTX_new() else {
+            throw CryptoError.fromLibrary(.libraryFailure, "no memory")
+        }
         defer { EVP_MD_CTX_free(context) }
         var length = 64
         var signature = [UInt8](repeating: 0, count: length)

@@ -8,9 +8,12 @@ package enum HKDFSHA256 {
     ///   - salt: empty for none, which RFC 5869 section 2.2 treats as 32 zero octets.
     ///   - info: the purpose of the derived key.
     ///   - length: 1 to 8160 octets (section 2.3); `invalidParameter` beyond.
-    package static func derive(key: [UInt8], salt: [UInt8] = [], info: [UInt8], length: Int) throws -> [UInt8] {
+    package static func derive(
+        key: [UInt8], salt: [UInt8] = [], info: [UInt8], length: Int
+    ) throws -> [UInt8] {
         guard (1...255 * 32).contains(length) else {
-            throw CryptoError(.invalidParameter, "HKDF-SHA-256 derives 1 to 8160 octets, not \(length)")
+            throw CryptoError(
+                .invalidParameter, "HKDF-SHA-256 derives 1 to 8160 octets, not \(length)")
         }
         let extracted = HMACSHA256(key: HMACSHA256.authenticationCode(for: key, key: salt))
         var output = [UInt8]()

@@ -20,7 +20,8 @@ final class KeyHandle: @unchecked Sendable {
         guard (1...65536).contains(bytes.count) else {
             throw CryptoError(.invalidKey, "an empty PEM file, or one over 64 KiB, is not a key")
         }
-        // The BIO reads from the array while it exists, so the pointer must stay valid until the key is read.
+        // The BIO reads from the array while it exists, so the pointer must
+        // stay valid until the key is read.
         let pointer = try bytes.withUnsafeBytes { buffer -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {
                 throw CryptoError.fromLibrary(.libraryFailure, "no memory")
@@ -29,7 +30,8 @@ final class KeyHandle: @unchecked Sendable {
             return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let key = pointer else {
-            throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text")
+            throw CryptoError.fromLibrary(
+                .invalidKey, "no private key could be read from the PEM text")
         }
         // Reading tries several decoders. Those that did not match leave errors, even if one
         // matched.
@@ -39,7 +41,9 @@ final class KeyHandle: @unchecked Sendable {
 
     /// The private key as unencrypted PKCS#8 PEM.
     func privatePEM() throws -> String {
-        guard let bio = BIO_new(BIO_s_secmem()) else { throw CryptoError.fromLibrary(.libraryFailure, "no memory") }
+        guard let bio = BIO_new(BIO_s_secmem()) else {
+            throw CryptoError.fromLibrary(.libraryFailure, "no memory")
+        }
         defer { BIO_free(bio) }
         guard PEM_write_bio_PrivateKey(bio, pointer, nil, nil, 0, nil, nil) == 1 else {
             throw CryptoError.fromLibrary(.libraryFailure, "the private key cannot be written")
@@ -55,7 +59,9 @@ final class KeyHandle: @unchecked Sendable {
     func publicKeyInfo() throws -> [UInt8] {
         var output: UnsafeMutablePointer<UInt8>?
         let length = i2d_PUBKEY(pointer, &output)
-        guard length > 0, let output else { throw CryptoError.fromLibrary(.libraryFailure, "the public key cannot be written") }
+        guard length > 0, let output else {
+            throw CryptoError.fromLibrary(.libraryFailure, "the public key cannot be written")
+        }
         defer { CRYPTO_free(output, #fileID, #line) }
         return Array(UnsafeBufferPointer(start: output, count: Int(length)))
     }

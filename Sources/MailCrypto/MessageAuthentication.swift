@@ -9,7 +9,8 @@ import COpenSSL
 package final class HMACSHA256: @unchecked Sendable {
     private static let blockLength = 64
 
-    // SHA-256 after the first block of RFC 2104 section 2, key XOR ipad and key XOR opad. Never changed, only copied.
+    // SHA-256 after the first block of RFC 2104 section 2, key XOR ipad and key XOR opad.
+    // Never changed, only copied.
     private let inner: OpaquePointer
     private let outer: OpaquePointer
 
@@ -36,7 +37,9 @@ package final class HMACSHA256: @unchecked Sendable {
 
     /// The full code, 32 octets.
     package func authenticationCode(for message: [UInt8]) -> [UInt8] {
-        guard let context = EVP_MD_CTX_new() else { preconditionFailure("libcrypto is out of memory") }
+        guard let context = EVP_MD_CTX_new() else {
+            preconditionFailure("libcrypto is out of memory")
+        }
         defer { EVP_MD_CTX_free(context) }
         return [UInt8](unsafeUninitializedCapacity: SHA256.length) { code, count in
             mustSucceed(EVP_MD_CTX_copy_ex(context, inner))
@@ -55,7 +58,8 @@ package final class HMACSHA256: @unchecked Sendable {
     }
 }
 
-/// HMAC with SHA-1, only for one-time passwords: authenticator apps know no other digest for certain (RFC 6238).
+/// HMAC with SHA-1, only for one-time passwords: authenticator apps know no other digest
+/// for certain (RFC 6238).
 package enum HMACSHA1 {
     private static let length = 20
 
@@ -64,7 +68,8 @@ package enum HMACSHA1 {
         [UInt8](unsafeUninitializedCapacity: length) { code, count in
             var written: UInt32 = 0
             let result = HMAC(
-                EVP_sha1(), key, Int32(key.count), message, message.count, code.baseAddress, &written)
+                EVP_sha1(), key, Int32(key.count), message, message.count, code.baseAddress,
+                &written)
             precondition(result != nil && written == length, "libcrypto has no HMAC-SHA-1")
             count = length
         }
@@ -84,7 +89,10 @@ final class AESCMAC {
         let storage = key.isEmpty ? [0] : Array(key)
         let started = "cipher".withCString { name in
             cipher.withUnsafeMutableBufferPointer { cipher in
-                let parameters = [OSSL_PARAM_construct_utf8_string(name, cipher.baseAddress, 0), OSSL_PARAM_construct_end()]
+                let parameters = [
+                    OSSL_PARAM_construct_utf8_string(name, cipher.baseAddress, 0),
+                    OSSL_PARAM_construct_end(),
+                ]
                 return EVP_MAC_init(context, storage, key.count, parameters)
             }
         }
@@ -103,7 +111,8 @@ final class AESCMAC {
         // A copy, because not every 3.0 can restart a CMAC context that has produced a code.
         guard let copy = EVP_MAC_CTX_dup(context) else { return nil }
         defer { EVP_MAC_CTX_free(copy) }
-        guard EVP_MAC_update(copy, message, message.count) == 1, EVP_MAC_final(copy, &code, &written, code.count) == 1,
+        guard EVP_MAC_update(copy, message, message.count) == 1,
+            EVP_MAC_final(copy, &code, &written, code.count) == 1,
             written == code.count
         else {
             drainLibraryErrors()
@@ -123,5 +132,7 @@ package func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
 /// Lengths are not secret.
 package func constantTimeEqual(_ a: ArraySlice<UInt8>, _ b: ArraySlice<UInt8>) -> Bool {
     a.count == b.count
-        && a.withUnsafeBytes { a in b.withUnsafeBytes { b in CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0 } }
+        && a.withUnsafeBytes { a in
+            b.withUnsafeBytes { b in CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0 }
+        }
 }

@@ -16,9 +16,11 @@ package final class P256PublicKey: Sendable {
     package let x: [UInt8]
     package let y: [UInt8]
 
-    /// SubjectPublicKeyInfo (RFC 5480 section 2) up to the coordinates: the named curve, the point uncompressed.
+    /// SubjectPublicKeyInfo (RFC 5480 section 2) up to the coordinates: the named
+    /// curve, the point uncompressed.
     private static let infoPrefix: [UInt8] = [
-        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08,
+        0x2A, 0x86, 0x48, 0xCE, 0x3D,
         0x03, 0x01,
         0x07, 0x03, 0x42, 0x00, 0x04,
     ]
@@ -33,14 +35,17 @@ package final class P256PublicKey: Sendable {
         }
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
-        guard EVP_PKEY_fromdata_init(context) == 1, Self.fill(context, point: [4] + x + y, &key) == 1, let key else {
+        guard EVP_PKEY_fromdata_init(context) == 1,
+            Self.fill(context, point: [4] + x + y, &key) == 1, let key
+        else {
             throw CryptoError.fromLibrary(.invalidKey, "not a point of P-256")
         }
         handle = KeyHandle(key)
         (self.x, self.y) = (x, y)
     }
 
-    /// Takes a SubjectPublicKeyInfo, DER; `invalidKey` for another algorithm or curve, or a compressed point.
+    /// Takes a SubjectPublicKeyInfo, DER; `invalidKey` for another algorithm or
+    /// curve, or a compressed point.
     package convenience init(publicKeyInfo: [UInt8]) throws {
         let point = publicKeyInfo.dropFirst(Self.infoPrefix.count)
         guard publicKeyInfo.starts(with: Self.infoPrefix), point.count == 2 * octetCount else {
@@ -52,7 +57,9 @@ package final class P256PublicKey: Sendable {
     /// SubjectPublicKeyInfo, DER.
     package var publicKeyInfo: [UInt8] { Self.infoPrefix + x + y }
 
-    private static func fill(_ context: OpaquePointer, point: [UInt8], _ key: inout OpaquePointer?) -> Int32 {
+    private static func fill(
+        _ context: OpaquePointer, point: [UInt8], _ key: inout OpaquePointer?
+    ) -> Int32 {
         var (point, group) = (point, Array(curve.utf8CString))
         return point.withUnsafeMutableBufferPointer { point in
             group.withUnsafeMutableBufferPointer { group in
@@ -60,20 +67,27 @@ package final class P256PublicKey: Sendable {
                     "group".withCString { name in
                         var parameters = [
                             OSSL_PARAM_construct_utf8_string(name, group.baseAddress, 0),
-                            OSSL_PARAM_construct_octet_string(pub, point.baseAddress, point.count), OSSL_PARAM_construct_end(),
+                            OSSL_PARAM_construct_octet_string(pub, point.baseAddress, point.count),
+                            OSSL_PARAM_construct_end(),
                         ]
-                        return EVP_PKEY_fromdata(context, &key, COPENSSL_PKEY_PUBLIC_KEY, &parameters)
+                        return EVP_PKEY_fromdata(
+                            context, &key, COPENSSL_PKEY_PUBLIC_KEY, &parameters)
                     }
                 }
             }
         }
     }
 
-    /// Whether `signature`, the two numbers of 32 octets one after the other (RFC 7518 section 3.4), was made over `message`.
+    /// Whether `signature`, the two numbers of 32 octets one after the other (RFC 7518 section
+    /// 3.4), was made over `message`.
     package func verifySHA256(message: [UInt8], signature: [UInt8]) -> Bool {
-        guard signature.count == 2 * octetCount, let encoded = Self.encoded(signature) else { return false }
+        guard signature.count == 2 * octetCount, let encoded = Self.encoded(signature) else {
+            return false
+        }
         defer { drainLibraryErrors() }
-        guard let context = EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil) else { return false }
+        guard let context = EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil) else {
+            return false
+        }
         defer { EVP_PKEY_CTX_free(context) }
         let digest = SHA256.hash(message)
         return EVP_PKEY_verify_init(context) == 1
@@ -111,14 +125,16 @@ package final class P256PrivateKey: Sendable {
     private init(_ handle: KeyHandle) throws {
         var name = [CChar](repeating: 0, count: 32)
         var length = 0
-        guard handle.kind == EVP_PKEY_EC, EVP_PKEY_get_group_name(handle.pointer, &name, name.count, &length) == 1,
+        guard handle.kind == EVP_PKEY_EC,
+            EVP_PKEY_get_group_name(handle.pointer, &name, name.count, &length) == 1,
             name.prefix(length).elementsEqual(curve.utf8CString.dropLast())
         else {
             drainLibraryErrors()
             throw CryptoError(.invalidKey, "the private key is not on P-256")
         }
         self.handle = handle
-        publicKey = try P256PublicKey(x: Self.coordinate("qx", handle), y: Self.coordinate("qy", handle))
+        publicKey = try P256PublicKey(
+            x: Self.coordinate("qx", handle), y: Self.coordinate("qy", handle))
     }
 
     private static func coordinate(_ name: String, _ handle: KeyHandle) throws -> [UInt8] {
@@ -133,7 +149,8 @@ package final class P256PrivateKey: Sendable {
     private static func octets(_ number: OpaquePointer?) throws -> [UInt8] {
         var octets = [UInt8](repeating: 0, count: octetCount)
         guard BN_bn2binpad(number, &octets, Int32(octetCount)) == Int32(octetCount) else {
-            throw CryptoError.fromLibrary(.libraryFailure, "a number of P-256 has more than 32 octets")
+            throw CryptoError.fromLibrary(
+                .libraryFailure, "a number of P-256 has more than 32 octets")
         }
         return octets
     }
@@ -157,7 +174,8 @@ package final class P256PrivateKey: Sendable {
     /// Unencrypted PKCS#8 PEM.
     package func pem() throws -> String { try handle.privatePEM() }
 
-    /// Signs `message` by its SHA-256 digest: the two numbers of 32 octets one after the other (RFC 7518 section 3.4).
+    /// Signs `message` by its SHA-256 digest: the two numbers of 32 octets one after the
+    /// other (RFC 7518 section 3.4).
     package func signSHA256(message: [UInt8]) throws -> [UInt8] {
         let digest = SHA256.hash(message)
         guard let context = EVP_PKEY_CTX_new_from_pkey(nil, handle.pointer, nil) else {
@@ -167,7 +185,9 @@ package final class P256PrivateKey: Sendable {
         // Two integers of 33 octets at most, each with its tag and length, in a sequence.
         var length = 72
         var encoded = [UInt8](repeating: 0, count: length)
-        guard EVP_PKEY_sign_init(context) == 1, EVP_PKEY_sign(context, &encoded, &length, digest, digest.count) == 1 else {
+        guard EVP_PKEY_sign_init(context) == 1,
+            EVP_PKEY_sign(context, &encoded, &length, digest, digest.count) == 1
+        else {
             throw CryptoError.fromLibrary(.libraryFailure, "ECDSA cannot sign")
         }
         let value = encoded.withUnsafeBufferPointer { buffer in

@@ -13,7 +13,9 @@ package final class SHA256 {
 
     /// A context without any input yet; the caller frees it.
     static func newContext() -> OpaquePointer {
-        guard let context = EVP_MD_CTX_new() else { preconditionFailure("libcrypto is out of memory") }
+        guard let context = EVP_MD_CTX_new() else {
+            preconditionFailure("libcrypto is out of memory")
+        }
         mustSucceed(EVP_DigestInit_ex2(context, Algorithms.shared.sha256, nil))
         return context
     }
@@ -34,7 +36,9 @@ package final class SHA256 {
 
     /// Takes the next octets; copies them first if they are not contiguous.
     package func update(_ bytes: some Sequence<UInt8>) {
-        if bytes.withContiguousStorageIfAvailable({ update(UnsafeRawBufferPointer($0)) }) == nil { update(Array(bytes)) }
+        if bytes.withContiguousStorageIfAvailable({ update(UnsafeRawBufferPointer($0)) }) == nil {
+            update(Array(bytes))
+        }
     }
 
     /// The digest, 32 octets. Resets the object to the state of a new one.
@@ -51,7 +55,10 @@ package final class SHA256 {
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: length) { digest, count in
             // Without octets libcrypto needs no address.
-            mustSucceed(EVP_Digest(bytes.baseAddress, bytes.count, digest.baseAddress, nil, Algorithms.shared.sha256, nil))
+            mustSucceed(
+                EVP_Digest(
+                    bytes.baseAddress, bytes.count, digest.baseAddress, nil,
+                    Algorithms.shared.sha256, nil))
             count = length
         }
     }

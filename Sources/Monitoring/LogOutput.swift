@@ -1,9 +1,9 @@
 // Structured logs on standard error: one line for each event, as text or JSON.
 
 import Glibc
-import Support
 import Logging
 import PosternConfiguration
+import Support
 import Synchronization
 
 package enum LogOutput {
@@ -26,7 +26,8 @@ package enum LogOutput {
     package static let isJournal: Bool = {
         guard let name = getenv("JOURNAL_STREAM") else { return false }
         var status = stat()
-        return fstat(STDERR_FILENO, &status) == 0 && String(cString: name) == "\(status.st_dev):\(status.st_ino)"
+        return fstat(STDERR_FILENO, &status) == 0
+            && String(cString: name) == "\(status.st_dev):\(status.st_ino)"
     }()
 
     /// Changes the level of every logger from here that has no separate level.
@@ -58,7 +59,9 @@ private struct LineLogHandler: LogHandler {
     func log(event: LogEvent) {
         var all = event.metadata ?? [:]
         if !metadata.isEmpty { all = metadata.merging(all) { $1 } }
-        let fields = all.map { ($0.key, "\($0.value)") }.filter { !$0.1.isEmpty }.sorted { $0.0 < $1.0 }
+        let fields = all.map { ($0.key, "\($0.value)") }.filter { !$0.1.isEmpty }.sorted {
+            $0.0 < $1.0
+        }
         write(event.level, event.message.description, fields)
     }
 
@@ -79,7 +82,11 @@ private struct LineLogHandler: LogHandler {
                 line.append(0x20)
                 line += name.utf8
                 line.append(UInt8(ascii: "="))
-                if Self.isPlain(value) { line += value.utf8 } else { JSONText.append(value, to: &line) }
+                if Self.isPlain(value) {
+                    line += value.utf8
+                } else {
+                    JSONText.append(value, to: &line)
+                }
             }
         case .json:
             line.append(UInt8(ascii: "{"))
@@ -88,7 +95,9 @@ private struct LineLogHandler: LogHandler {
                 Self.appendTime(to: &line)
                 line += "\",".utf8
             }
-            for (place, (name, value)) in ([("level", level.rawValue), ("message", message)] + fields).enumerated() {
+            for (place, (name, value))
+                in ([("level", level.rawValue), ("message", message)] + fields).enumerated()
+            {
                 if place > 0 { line.append(UInt8(ascii: ",")) }
                 JSONText.append(name, to: &line)
                 line.append(UInt8(ascii: ":"))
@@ -118,7 +127,8 @@ private struct LineLogHandler: LogHandler {
         line.withUnsafeBytes { line in
             var rest = line[...]
             while !rest.isEmpty {
-                let count = Glibc.write(STDERR_FILENO, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                let count = Glibc.write(
+                    STDERR_FILENO, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
                 if count > 0 {
                     rest = rest.dropFirst(count)
                 } else if errno == EAGAIN {
@@ -131,7 +141,8 @@ private struct LineLogHandler: LogHandler {
         }
     }
 
-    /// The current time as 2026-11-21T06:49:30.123Z. Foundation's formatter would take longer than the rest of the line.
+    /// The current time as 2026-11-21T06:49:30.123Z. Foundation's formatter would take longer
+    /// than the rest of the line.
     private static func appendTime(to line: inout [UInt8]) {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
@@ -156,6 +167,8 @@ private struct LineLogHandler: LogHandler {
     }
 
     private static func isPlain(_ text: String) -> Bool {
-        text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        text.utf8.allSatisfy {
+            $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+        }
     }
 }

@@ -28,9 +28,11 @@ package struct ServiceReport {
     package static func all(_ store: Store, now: Int64) throws(StoreFailure) -> [ServiceReport] {
         let now = now - ClockSkew.seconds(try ClockSkew.measure(store.database))
         return try store.serviceStatus.all().map { entry in
-            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
+            let snapshot = try? JSONDecoder().decode(
+                ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
             return ServiceReport(
-                entry: entry, snapshot: snapshot, age: now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
+                entry: entry, snapshot: snapshot,
+                age: now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
         }
     }
 }
@@ -39,6 +41,8 @@ extension Store {
     /// Hosts and processes of the running services.
     /// - Parameter now: seconds since 1970.
     package func runningServices(now: Int64) throws(StoreFailure) -> [String] {
-        try ServiceReport.all(self, now: now).filter(\.isRunning).map { "\($0.entry.host), pid \($0.entry.pid)" }
+        try ServiceReport.all(self, now: now).filter(\.isRunning).map {
+            "\($0.entry.host), pid \($0.entry.pid)"
+        }
     }
 }

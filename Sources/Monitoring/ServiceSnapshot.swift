@@ -74,16 +74,21 @@ package struct SnapshotMaker: Sendable {
 
     /// The counts since the last minute, when it is 60 seconds old; nil if nothing was counted.
     /// - Parameter isLast: whether the service ends, so that less than a minute counts too.
-    package mutating func minute(now: Int64, isLast: Bool = false) -> ServiceStatusRepository.Minute? {
+    package mutating func minute(
+        now: Int64, isLast: Bool = false
+    ) -> ServiceStatusRepository.Minute? {
         guard isLast || now - written.at >= Self.minute else { return nil }
         let all = counts()
         let new = Self.difference(all, written.counts)
         written = (all, now)
         guard !new.isEmpty, let text = try? JSONEncoder().encode(new) else { return nil }
-        return ServiceStatusRepository.Minute(at: now, counts: String(decoding: text, as: UTF8.self))
+        return ServiceStatusRepository.Minute(
+            at: now, counts: String(decoding: text, as: UTF8.self))
     }
 
-    private static func difference(_ counts: [String: Int], _ before: [String: Int]) -> [String: Int] {
+    private static func difference(
+        _ counts: [String: Int], _ before: [String: Int]
+    ) -> [String: Int] {
         counts.merging(before) { $0 - $1 }.filter { $0.value > 0 }
     }
 
@@ -99,11 +104,13 @@ package struct SnapshotMaker: Sendable {
         let base = now - startedAt > 3600 ? samples.first : nil
         let bounds = Histogram.seconds
         return ServiceSnapshot(
-            version: PosternVersion.text, startedAt: startedAt, milter: milter, http: http, totals: counts,
+            version: PosternVersion.text, startedAt: startedAt, milter: milter, http: http,
+            totals: counts,
             sinceMinute: Self.difference(counts, written.counts),
             latency: sample.stages.reduce(into: [:]) { result, stage in
                 let before = base?.stages[stage.key] ?? stage.value.map { _ in 0 }
-                result[stage.key] = Self.latency(zip(stage.value, before).map { $0 - $1 }, bounds: bounds)
+                result[stage.key] = Self.latency(
+                    zip(stage.value, before).map { $0 - $1 }, bounds: bounds)
             },
             outboxOldest: metrics.outboxAge.value, outboxEvents: metrics.outboxSize.value,
             parked: Int(exactly: metrics.parkedMessages.value).flatMap { $0 < 0 ? nil : $0 })
@@ -121,14 +128,18 @@ package struct SnapshotMaker: Sendable {
     private func counts() -> [String: Int] {
         var counts: [String: Int] = [:]
         func add(_ name: String, _ family: Family<Counter>) {
-            for (values, counter) in family.all { counts[([name] + values).joined(separator: " ")] = counter.count }
+            for (values, counter) in family.all {
+                counts[([name] + values).joined(separator: " ")] = counter.count
+            }
         }
         add("messages", metrics.messages)
         add("refusals", metrics.refusals)
         add("decisions", metrics.decisions)
         add("rules", metrics.decisionRules)
         add("events", metrics.events)
-        for (values, counter) in metrics.dnsQueries.all { counts["dns \(values.last ?? "")", default: 0] += counter.count }
+        for (values, counter) in metrics.dnsQueries.all {
+            counts["dns \(values.last ?? "")", default: 0] += counter.count
+        }
         for (values, counter) in metrics.httpRequests.all {
             counts["http \(values.last?.prefix(1) ?? "")xx", default: 0] += counter.count
         }

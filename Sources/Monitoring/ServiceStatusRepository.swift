@@ -1,11 +1,13 @@
 // The reports of running services, in the database: one query shows all hosts and needs no key.
 
-import Database
 import Accounts
+import Database
 
 extension Store {
     /// The reports of running services.
-    package var serviceStatus: ServiceStatusRepository { ServiceStatusRepository(database: database) }
+    package var serviceStatus: ServiceStatusRepository {
+        ServiceStatusRepository(database: database)
+    }
 }
 
 package struct ServiceStatusRepository: Sendable {
@@ -35,7 +37,9 @@ package struct ServiceStatusRepository: Sendable {
     }
 
     /// - Parameter minute: a completed minute, which the snapshot no longer includes.
-    package func report(host: String, pid: Int64, snapshot: String, minute: Minute? = nil, now: Int64) throws(StoreFailure) {
+    package func report(
+        host: String, pid: Int64, snapshot: String, minute: Minute? = nil, now: Int64
+    ) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             if let minute { try add(minute, host, pid, connection) }
             try connection.run(
@@ -46,7 +50,9 @@ package struct ServiceStatusRepository: Sendable {
         }
     }
 
-    private func add(_ minute: Minute, _ host: String, _ pid: Int64, _ connection: any DatabaseConnection) throws(StoreFailure) {
+    private func add(
+        _ minute: Minute, _ host: String, _ pid: Int64, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) {
         try connection.run(
             """
             INSERT INTO service_minutes (host, pid, at, counts) VALUES (\(host), \(pid), \(minute.at), \(minute.counts))
@@ -56,10 +62,12 @@ package struct ServiceStatusRepository: Sendable {
 
     /// The minutes of all services that ended later than `time`, the oldest first.
     package func minutes(after time: Int64) throws(StoreFailure) -> [Minute] {
-        try database.rows("SELECT at, counts FROM service_minutes WHERE at > \(time) ORDER BY at, host, pid")
-            .map { row throws(StoreFailure) in
-                try Minute(at: row["at"], counts: row["counts"])
-            }
+        try database.rows(
+            "SELECT at, counts FROM service_minutes WHERE at > \(time) ORDER BY at, host, pid"
+        )
+        .map { row throws(StoreFailure) in
+            try Minute(at: row["at"], counts: row["counts"])
+        }
     }
 
     /// All services, the latest report first.
@@ -67,7 +75,9 @@ package struct ServiceStatusRepository: Sendable {
         try database.rows(
             "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid"
         ).map { row throws(StoreFailure) in
-            try Entry(host: row["host"], pid: row["pid"], updatedAt: row["updated_at"], snapshot: row["snapshot"])
+            try Entry(
+                host: row["host"], pid: row["pid"], updatedAt: row["updated_at"],
+                snapshot: row["snapshot"])
         }
     }
 
@@ -80,7 +90,8 @@ package struct ServiceStatusRepository: Sendable {
         }
     }
 
-    /// Deletes services that have not reported since, and minutes before `minutes`; returns the number of services.
+    /// Deletes services that have not reported since, and minutes before `minutes`;
+    /// returns the number of services.
     @discardableResult
     package func deleteExpired(before time: Int64, minutes: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in

@@ -1,7 +1,7 @@
 // The state of an installation on one screen, from its database.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Foundation
 import PosternConfiguration
@@ -20,7 +20,9 @@ package struct StatusReport: Encodable, Sendable {
         /// Whether it runs on the same machine and began after the last report of the other
         /// service. Then the other one was killed, and this is its restart.
         fileprivate func isSuccessor(of other: Host, now: Int64) -> Bool {
-            guard isRunning, host == other.host, pid != other.pid, let snapshot else { return false }
+            guard isRunning, host == other.host, pid != other.pid, let snapshot else {
+                return false
+            }
             return snapshot.startedAt >= now - other.silentFor
         }
     }
@@ -46,7 +48,8 @@ package struct StatusReport: Encodable, Sendable {
         relayDomains = installation.configuration.relayDomains
         let entries = try ServiceReport.all(store, now: now).map {
             Host(
-                host: $0.entry.host, pid: $0.entry.pid, isRunning: $0.isRunning, silentFor: $0.silentFor, snapshot: $0.snapshot)
+                host: $0.entry.host, pid: $0.entry.pid, isRunning: $0.isRunning,
+                silentFor: $0.silentFor, snapshot: $0.snapshot)
         }
         let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
             (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map {
@@ -58,10 +61,13 @@ package struct StatusReport: Encodable, Sendable {
             Minute(at: now - $0.silentFor, counts: $0.snapshot?.sinceMinute ?? [:])
         }
         lastHour = (minutes + recent).reduce(into: [:]) { $0.merge($1.counts) { $0 + $1 } }
-        hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) } }
+        hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) }
+        }
         let teams = try store.teams.all()
         self.teams = teams.count
-        accounts = try teams.map { team throws(StoreFailure) in try store.teams.accountCount(team.id) }.reduce(0, +)
+        accounts = try teams.map { team throws(StoreFailure) in
+            try store.teams.accountCount(team.id)
+        }.reduce(0, +)
         removals = try store.removals.backlog()
         notes = try store.inboxes.returned(since: now - Self.noteWindow).map {
             "\($0.subject): \($0.detail); forwarding to them goes on since \(Self.duration(now - $0.at)) ago"
@@ -80,11 +86,15 @@ package struct StatusReport: Encodable, Sendable {
     }
 
     /// Counts since each running service started.
-    package func total(_ name: String) -> Int { hosts.filter(\.isRunning).reduce(0) { $0 + ($1.snapshot?.totals[name] ?? 0) } }
+    package func total(_ name: String) -> Int {
+        hosts.filter(\.isRunning).reduce(0) { $0 + ($1.snapshot?.totals[name] ?? 0) }
+    }
     /// The names under a heading with their counts within the last hour, the largest first.
     package func lastHour(under heading: String) -> [(name: String, count: Int)] {
-        lastHour.filter { $0.key.hasPrefix(heading + " ") && $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-            .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
+        lastHour.filter { $0.key.hasPrefix(heading + " ") && $0.value > 0 }.sorted {
+            ($1.value, $0.key) < ($0.value, $1.key)
+        }
+        .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
     }
 
     /// Seconds for which a note is shown.
@@ -101,7 +111,8 @@ package struct StatusReport: Encodable, Sendable {
     private static func trouble(_ minutes: [Minute], _ now: Int64) -> [Trouble] {
         let recent = minutes.filter { now - $0.at < troubleWindow }
         func told(
-            _ bad: [Minute], _ sentence: (Int, String) -> String, _ remedy: Remedy, _ count: (Minute) -> Int
+            _ bad: [Minute], _ sentence: (Int, String) -> String, _ remedy: Remedy,
+            _ count: (Minute) -> Int
         ) -> [Trouble] {
             guard let last = bad.map(\.at).max() else { return [] }
             let when = now - last < 60 ? "just now" : "\(duration(now - last)) ago"
@@ -112,14 +123,20 @@ package struct StatusReport: Encodable, Sendable {
         }
         func unanswered(_ minute: Minute) -> Int { minute.counts["dns failure"] ?? 0 }
         func stored(_ minute: Minute) -> Int { minute.counts["refusals store-trouble"] ?? 0 }
-        let deaf = recent.filter { unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0) }
+        let deaf = recent.filter {
+            unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0)
+        }
         return told(
             deaf,
-            { "the DNS did not answer \(Count.text($0, "query", "queries")), the last \($1), and mail waited" },
+            {
+                "the DNS did not answer \(Count.text($0, "query", "queries")), the last \($1), and mail waited"
+            },
             "check the server that dns.servers names", unanswered)
             + told(
                 recent.filter { stored($0) > 0 },
-                { "mail was deferred \(Count.text($0, "time")), the last \($1), because the database did not answer" },
+                {
+                    "mail was deferred \(Count.text($0, "time")), the last \($1), because the database did not answer"
+                },
                 "search the log for store-trouble", stored)
     }
 
@@ -130,7 +147,8 @@ package struct StatusReport: Encodable, Sendable {
         return [
             Trouble(
                 "\(Count.text(count, "inbox is", "inboxes are")) suspended, because too much was refused there, and its mail waits at the senders "
-                    + "(user \(names))", users.count == 1 ? "see \(.listInboxes, users[0])" : "see \(.listInboxes)")
+                    + "(user \(names))",
+                users.count == 1 ? "see \(.listInboxes, users[0])" : "see \(.listInboxes)")
         ]
     }
 
@@ -142,7 +160,8 @@ package struct StatusReport: Encodable, Sendable {
     package static let removalTime: Int64 = 3600
 
     /// The remedy if they remain.
-    package static let removalRemedy: Remedy = "start postern serve, or search its log for \"could not be purged\""
+    package static let removalRemedy: Remedy =
+        "start postern serve, or search its log for \"could not be purged\""
 
     /// Removed items that still have rows.
     package static func removals(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
@@ -178,7 +197,9 @@ package struct StatusReport: Encodable, Sendable {
         _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
     ) throws(StoreFailure) -> [Trouble] {
         var warnings: [Trouble] = []
-        func warn(_ sentence: String, _ remedy: Remedy) { warnings.append(Trouble(sentence, remedy)) }
+        func warn(_ sentence: String, _ remedy: Remedy) {
+            warnings.append(Trouble(sentence, remedy))
+        }
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
         if incidents > 0 {
@@ -188,7 +209,8 @@ package struct StatusReport: Encodable, Sendable {
         }
         if let trouble = Self.writingTrouble(installation, now) {
             warn(
-                "\(trouble): mail waits at its senders (451)", "free space, or fix what prevents writes to the database")
+                "\(trouble): mail waits at its senders (451)",
+                "free space, or fix what prevents writes to the database")
         }
         if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
             warn(
@@ -198,52 +220,81 @@ package struct StatusReport: Encodable, Sendable {
         }
         for host in running {
             guard let trouble = host.snapshot?.queueTrouble else { continue }
-            warn("\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble)", queueRemedy)
+            warn(
+                "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble)",
+                queueRemedy)
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }
-            warn("\(host.host): \(trouble)", "renew the files of http.tls_certificate; postern serve reads them again automatically")
+            warn(
+                "\(host.host): \(trouble)",
+                "renew the files of http.tls_certificate; postern serve reads them again automatically"
+            )
         }
         // If the disk is full, the services cannot report, but they run.
         let canReport = Self.writingTrouble(installation, now) == nil
-        if running.isEmpty, canReport { warn("no service is running: mail waits at its senders", "start postern serve") }
+        if running.isEmpty, canReport {
+            warn("no service is running: mail waits at its senders", "start postern serve")
+        }
         for host in hosts where !host.isRunning && canReport {
             warn(
                 "\(host.host) has not reported for \(duration(host.silentFor))",
                 "check whether postern serve (pid \(host.pid)) still runs")
         }
-        if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot.map { (host.host, $0.clockAhead) } }) {
+        if let complaint = ClockSkew.complaint(
+            running.compactMap { host in host.snapshot.map { (host.host, $0.clockAhead) } })
+        {
             warn(complaint, ClockSkew.remedy)
         }
         warnings += trouble(minutes, now) + (try suspended(installation.store))
         warnings += try removals(installation.store, now).map { Trouble($0, removalRemedy) }
         warnings += try receivers(installation.store) + parkedEvents(installation.store)
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
-        if oldest > 3600 { warn("an event has waited \(duration(Int64(oldest))) to be delivered", "see \(.listEvents)") }
-        for host in try installation.store.policies.hosts() where now - host.at <= PolicyHostState.silence {
-            if let refusal = host.refusal { warn(refusal, "\(.listPolicies) gives the reason; activate a policy that loads") }
+        if oldest > 3600 {
+            warn(
+                "an event has waited \(duration(Int64(oldest))) to be delivered",
+                "see \(.listEvents)")
+        }
+        for host in try installation.store.policies.hosts()
+        where now - host.at <= PolicyHostState.silence {
+            if let refusal = host.refusal {
+                warn(refusal, "\(.listPolicies) gives the reason; activate a policy that loads")
+            }
         }
         warnings += try ContextAdvice(installation.store, now: now).troubles()
         for named in try installation.store.policies.arrangement().policies {
-            guard let policy = (try? LoadedPolicy(installation.store.policies.policy(hash: named.hash)))?.policy else { continue }
+            guard
+                let policy =
+                    (try? LoadedPolicy(installation.store.policies.policy(hash: named.hash)))?
+                    .policy
+            else { continue }
             for fault in try PolicyLists.faults(of: policy, in: installation.store.liveLists) {
-                warn("policy \(named.name): \(fault.sentence); its rules that read it match nothing", fault.remedy)
+                warn(
+                    "policy \(named.name): \(fault.sentence); its rules that read it match nothing",
+                    fault.remedy)
             }
         }
-        let lost = try Installation.lostDomains(installation.configuration, installation.store.addresses)
+        let lost = try Installation.lostDomains(
+            installation.configuration, installation.store.addresses)
         if let lost { warn(lost, "correct relay_domains; do not change Postfix's domains for it") }
         let keys = try installation.store.dkimKeys.keys()
         // A misspelt domain needs no key, so this waits until the domains are right.
         for domain in installation.configuration.relayDomains
         where lost == nil && !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
-            let waiting = keys.first { $0.domain == domain && $0.state == .pending && $0.algorithm == .rsa }
+            let waiting = keys.first {
+                $0.domain == domain && $0.state == .pending && $0.algorithm == .rsa
+            }
             warn(
                 "\(domain) has no active signing key, so mail leaves unsigned",
-                waiting.map { "run \(.activateKey, $0.selector, domain), once its record is in the DNS" }
+                waiting.map {
+                    "run \(.activateKey, $0.selector, domain), once its record is in the DNS"
+                }
                     ?? "run \(.generateKey, domain)")
         }
         for key in try installation.store.apiKeys.keys() {
-            guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else {
+            guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400,
+                key.rotatedTo == nil
+            else {
                 continue
             }
             warn(

@@ -48,8 +48,10 @@ extension UserExportRepository {
             }
             let (passed, failed): (Int64?, Int64?) = try (row["passed_at"], row["failed_at"])
             return try AccountCheck(
-                decisionID: row["decision_id"], event: row["event"], challenges: words("challenges"), reasons: words("reasons"),
-                at: row["evaluated_at"], end: passed != nil ? .passed : failed != nil ? .failed : .open,
+                decisionID: row["decision_id"], event: row["event"],
+                challenges: words("challenges"), reasons: words("reasons"),
+                at: row["evaluated_at"],
+                end: passed != nil ? .passed : failed != nil ? .failed : .open,
                 objectedAt: row["objected_at"], objection: row["words"])
         }
     }
@@ -59,15 +61,19 @@ extension UserExportRepository {
     /// decision of another account. Throws `invalid` for words that are too long, have invisible
     /// characters, or contain an address: reviewers must see no address.
     /// - Parameter words: the user's words; may be empty.
-    package func object(account: Int64, decision id: String, words: String = "", _ change: Change) throws(StoreFailure) {
+    package func object(
+        account: Int64, decision id: String, words: String = "", _ change: Change
+    ) throws(StoreFailure) {
         let lines = PersonText.lines(words)
         let text = lines.joined(separator: "\n")
         guard text.unicodeScalars.count <= AccountCheck.maximumObjection else {
-            throw .refused(.invalid, "an objection has at most \(AccountCheck.maximumObjection) characters")
+            throw .refused(
+                .invalid, "an objection has at most \(AccountCheck.maximumObjection) characters")
         }
         for line in lines { try Identifier.checkText(line) }
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw .refused(.invalid, "leave out email addresses: those who read it are not to see them")
+            throw .refused(
+                .invalid, "leave out email addresses: those who read it are not to see them")
         }
         let isEmpty = text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -85,15 +91,20 @@ extension UserExportRepository {
                 """)
             guard added > 0 else { return }
             try connection.audit(change, "decision.object", "account:\(account)", id)
-            try tracker.note(objectionOf: account, group: found["group_id"], team: found["team_id"], decision: id)
+            try tracker.note(
+                objectionOf: account, group: found["group_id"], team: found["team_id"], decision: id
+            )
         }
     }
 
     /// Withdraws the user's objection. Throws `notFound` if there is none.
-    package func withdrawObjection(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
+    package func withdrawObjection(
+        account: Int64, decision id: String, _ change: Change
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let removed = try connection.run(
-                "DELETE FROM decision_objections WHERE decision_id = \(id) AND account_id = \(account)")
+                "DELETE FROM decision_objections WHERE decision_id = \(id) AND account_id = \(account)"
+            )
             guard removed > 0 else { throw .refused(.notFound, "there is no such objection") }
             try connection.audit(change, "decision.withdraw-objection", "account:\(account)", id)
         }

@@ -1,9 +1,10 @@
-// A user's own name and note for an address, which only the user sees. No event, response, log or count contains them.
+// A user's own name and note for an address, which only the user sees. No event, response, log
+// or count contains them.
 
-import Support
 import Accounts
 import Database
 import InternetMessage
+import Support
 
 /// A user's own name and note for an account.
 package struct AccountNotes: Sendable, Hashable {
@@ -20,10 +21,15 @@ package struct AccountNotes: Sendable, Hashable {
     package init(name: String, note: String) throws(StoreFailure) {
         self.name = PersonText.withSingleSpaces(name)
         let lines = PersonText.lines(note)
-        self.note = note.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? "" : lines.joined(separator: "\n")
-        guard self.name.unicodeScalars.count <= Self.maximumName, self.note.unicodeScalars.count <= Self.maximumNote else {
+        self.note =
+            note.unicodeScalars.allSatisfy(\.properties.isWhitespace)
+            ? "" : lines.joined(separator: "\n")
+        guard self.name.unicodeScalars.count <= Self.maximumName,
+            self.note.unicodeScalars.count <= Self.maximumNote
+        else {
             throw .refused(
-                .invalid, "a name has at most \(Self.maximumName) characters, and a note \(Self.maximumNote)")
+                .invalid,
+                "a name has at most \(Self.maximumName) characters, and a note \(Self.maximumNote)")
         }
         for text in [self.name] + lines { try Identifier.checkText(text) }
     }
@@ -46,7 +52,9 @@ package struct AccountNotes: Sendable, Hashable {
     }
 
     /// One of the two, decrypted; nil if there is none.
-    static func text(_ row: SQLRow, _ part: Part, account: Int64, _ sealer: Sealer) throws(StoreFailure) -> String? {
+    static func text(
+        _ row: SQLRow, _ part: Part, account: Int64, _ sealer: Sealer
+    ) throws(StoreFailure) -> String? {
         try SealedValue(row: row, part.rawValue).map { sealed throws(StoreFailure) in
             try sealer.openText(sealed, part.context(account))
         }
@@ -55,17 +63,25 @@ package struct AccountNotes: Sendable, Hashable {
 
 extension UserExportRepository {
     /// Throws `notFound` if the account is not the user's.
-    func requireOwn(_ connection: any DatabaseConnection, user id: String, account: Int64) throws(StoreFailure) {
+    func requireOwn(
+        _ connection: any DatabaseConnection, user id: String, account: Int64
+    ) throws(StoreFailure) {
         let user = try connection.userNumber(id)
-        let found: Int64? = try connection.value("SELECT id FROM accounts WHERE id = \(account) AND user_id = \(user)")
+        let found: Int64? = try connection.value(
+            "SELECT id FROM accounts WHERE id = \(account) AND user_id = \(user)")
         guard found != nil else { throw .refused(.notFound, "there is no such address") }
     }
 
-    /// Stores a name and a note, replacing earlier ones. Throws `notFound` if the account is not the user's.
-    package func setNotes(user id: String, account: Int64, _ notes: AccountNotes) throws(StoreFailure) {
+    /// Stores a name and a note, replacing earlier ones. Throws `notFound` if the
+    /// account is not the user's.
+    package func setNotes(
+        user id: String, account: Int64, _ notes: AccountNotes
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try requireOwn(connection, user: id, account: account)
-            func sealed(_ text: String, _ part: AccountNotes.Part) throws(StoreFailure) -> SealedValue? {
+            func sealed(
+                _ text: String, _ part: AccountNotes.Part
+            ) throws(StoreFailure) -> SealedValue? {
                 text.isEmpty ? nil : try sealer.seal(text, part.context(account), connection)
             }
             let (name, note) = try (sealed(notes.name, .name), sealed(notes.note, .note))
@@ -125,9 +141,12 @@ extension UserExportRepository {
                     }
                 let (lastAt, usedDay): (Int64?, Int64?) = try (row["last_at"], row["used_day"])
                 return try AddressListItem(
-                    account: account, team: row["name"], address: isOn == nil ? nil : AddrSpec(row: row), state: state,
-                    ownName: notes.name, note: notes.note, apps: apps[account] ?? [], createdAt: row["created_at"],
-                    activeAt: max(lastAt ?? 0, (usedDay ?? 0) * 86_400), refusedOfWeek: row["refused"])
+                    account: account, team: row["name"],
+                    address: isOn == nil ? nil : AddrSpec(row: row), state: state,
+                    ownName: notes.name, note: notes.note, apps: apps[account] ?? [],
+                    createdAt: row["created_at"],
+                    activeAt: max(lastAt ?? 0, (usedDay ?? 0) * 86_400),
+                    refusedOfWeek: row["refused"])
             }
         }
     }

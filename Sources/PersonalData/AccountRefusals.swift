@@ -1,4 +1,5 @@
-// Mail to a user that was refused, shown only to the user: counts by day, kind and the domain that the sender named.
+// Mail to a user that was refused, shown only to the user: counts by day, kind and the domain
+// that the sender named.
 
 import Accounts
 import Database
@@ -19,7 +20,8 @@ package struct AccountRefusal: Sendable, Hashable {
 
 /// Refusals grouped by account, day, kind and domain.
 struct AccountRefusals {
-    /// Distinct domains kept for an account and day, because a sender can name any number. Others count without a domain.
+    /// Distinct domains kept for an account and day, because a sender can name any number.
+    /// Others count without a domain.
     static let maximumDomains = 20
     /// Days for which they are kept: the page shows the same number.
     static let days: Int64 = 90
@@ -81,7 +83,9 @@ extension Store {
 
     /// Stores refusals, for teams (`RejectionRepository`) and for users, in one transaction.
     package func add(refusals events: [RefusedForward]) throws(StoreFailure) {
-        try rejections.add(events) { connection throws(StoreFailure) in try AccountRefusals(events).add(to: connection) }
+        try rejections.add(events) { connection throws(StoreFailure) in
+            try AccountRefusals(events).add(to: connection)
+        }
     }
 }
 
@@ -100,7 +104,9 @@ extension UserExportRepository {
 
     /// The refusals of an account, the latest first, at most `limit`.
     /// - Parameter now: seconds since 1970.
-    package func refusals(account: Int64, now: Int64, limit: Int = 20) throws(StoreFailure) -> [AccountRefusal] {
+    package func refusals(
+        account: Int64, now: Int64, limit: Int = 20
+    ) throws(StoreFailure) -> [AccountRefusal] {
         let today = Day.number(now)
         return try database.rows(
             """
@@ -113,7 +119,8 @@ extension UserExportRepository {
             """
         ).map { row throws(StoreFailure) in
             try AccountRefusal(
-                kind: row["kind"], domain: row["domain"], week: row["week"], month: row["month"], quarter: row["quarter"],
+                kind: row["kind"], domain: row["domain"], week: row["week"], month: row["month"],
+                quarter: row["quarter"],
                 lastAt: row["last_at"])
         }
     }

@@ -1,5 +1,5 @@
-// Changes that users make to their addresses: replacing one, and scheduling a switch of forwarding on a day or after a number
-// of messages.
+// Changes that users make to their addresses: replacing one, and scheduling a switch of forwarding
+// on a day or after a number of messages.
 
 import Accounts
 import Database
@@ -10,12 +10,14 @@ extension AddressRepository {
     /// New addresses of one account in a day.
     private static let newPerDay = 5
 
-    /// Retires the account's address and gives it another one, with forwarding unchanged; its team is notified of the new one.
-    /// Throws `unmet` if the account has none, and `limit` beyond five in 24 hours.
+    /// Retires the account's address and gives it another one, with forwarding unchanged; its
+    /// team is notified of the new one. Throws `unmet` if the account has none, and `limit`
+    /// beyond five in 24 hours.
     package func replace(account number: Int64, _ change: Change) throws(StoreFailure) -> AddrSpec {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let row = try connection.row(
-                "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(number) AND is_current = 1")
+                "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(number) AND is_current = 1"
+            )
             guard let row else { throw .refused(.unmet, "there is no address to replace") }
             let made: Int? = try connection.value(
                 """
@@ -29,7 +31,9 @@ extension AddressRepository {
             let old = try address(connection, AddrSpec(row: row))
             try retire(connection, old, change)
             let team = old.account.teamID
-            let new = try current(connection, account: number, team: team, user: old.account.userID ?? "", change).address.address
+            let new = try current(
+                connection, account: number, team: team, user: old.account.userID ?? "", change
+            ).address.address
             if !old.isForwardingOn {
                 try connection.run(
                     """
@@ -56,8 +60,10 @@ extension AddressRepository {
                 """)
             guard let row else { throw .refused(.unmet, "there is no address of yours to hide") }
             try tracker.snapshot(.account(number))
-            try connection.run("UPDATE accounts SET email_kind = \(EmailKind.privateRelay) WHERE id = \(number)")
-            _ = try current(connection, account: number, team: row["team"], user: row["user_handle"], change)
+            try connection.run(
+                "UPDATE accounts SET email_kind = \(EmailKind.privateRelay) WHERE id = \(number)")
+            _ = try current(
+                connection, account: number, team: row["team"], user: row["user_handle"], change)
             try connection.audit(change, "account.hide", "account:\(number)", "")
         }
     }
@@ -79,9 +85,12 @@ extension AddressRepository {
                 WHERE account_id = \(number) AND is_current = 1
                 """)
             guard changed > 0 else { throw .refused(.unmet, "there is no address to switch") }
-            let whens = [time.map { "at \(UTCTime.text($0))" }, messages.map { "after \($0) messages" }].compactMap { $0 }
+            let whens = [
+                time.map { "at \(UTCTime.text($0))" }, messages.map { "after \($0) messages" },
+            ].compactMap { $0 }
             try connection.audit(
-                change, "address.schedule", "account:\(number)", whens.isEmpty ? "no more" : whens.joined(separator: " "))
+                change, "address.schedule", "account:\(number)",
+                whens.isEmpty ? "no more" : whens.joined(separator: " "))
         }
     }
 
@@ -93,14 +102,19 @@ extension AddressRepository {
             SELECT local_part, domain, forwarding_on FROM relay_addresses
             WHERE switches_at IS NOT NULL AND switches_at <= \(now) ORDER BY switches_at LIMIT 100
             """)
-        for row in due { try switchOver(AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), by: .day, now: now) }
+        for row in due {
+            try switchOver(
+                AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), by: .day, now: now)
+        }
     }
 
     /// Ends forwarding for accounts whose last allowed message was forwarded. Further messages in
     /// the same second may still be forwarded.
-    /// - Parameter accounts: the accounts whose messages were counted since the last call; nil for all.
+    /// - Parameter accounts: the accounts whose messages were counted since the
+    ///   last call; nil for all.
     package func endCounted(accounts: [Int64]?, now: Int64) throws(StoreFailure) {
-        let isAny: Int64? = try events.database.value("SELECT 1 FROM relay_addresses WHERE ends_at_count IS NOT NULL LIMIT 1")
+        let isAny: Int64? = try events.database.value(
+            "SELECT 1 FROM relay_addresses WHERE ends_at_count IS NOT NULL LIMIT 1")
         guard isAny != nil else { return }
         let all = accounts ?? []
         // As many accounts at a time as fit into one statement.
@@ -108,7 +122,8 @@ extension AddressRepository {
             let some = all[min(start, all.count)..<min(start + 200, all.count)]
             let which: SQL =
                 accounts == nil
-                ? "" : "AND r.account_id IN (\(some.dropFirst().reduce("\(some.first ?? 0)" as SQL) { "\($0), \($1)" }))"
+                ? ""
+                : "AND r.account_id IN (\(some.dropFirst().reduce("\(some.first ?? 0)" as SQL) { "\($0), \($1)" }))"
             let ended = try events.database.rows(
                 """
                 SELECT r.local_part, r.domain FROM relay_addresses r WHERE r.ends_at_count IS NOT NULL \(which) AND r.ends_at_count <=
@@ -122,7 +137,9 @@ extension AddressRepository {
     private func switchOver(
         _ address: AddrSpec, on isOn: Bool, by cause: SwitchCause, now: Int64
     ) throws(StoreFailure) {
-        do { try setForwarding(address, on: isOn, by: cause, Change(actor: "serve", now: now)) } catch {
+        do {
+            try setForwarding(address, on: isOn, by: cause, Change(actor: "serve", now: now))
+        } catch {
             guard error.isRefusal else { throw error }
             // The team was removed, so no switch is needed.
             try events.database.write(.relaxed) { connection throws(StoreFailure) in

@@ -26,7 +26,8 @@ package enum AddressFilter: Sendable, Hashable, CaseIterable {
     /// Mail was refused in the past seven days.
     case refused
 
-    package static let allCases: [AddressFilter] = AddressState.allCases.map(AddressFilter.state) + [.refused]
+    package static let allCases: [AddressFilter] =
+        AddressState.allCases.map(AddressFilter.state) + [.refused]
 
     /// As in the address of a list.
     package var name: String {
@@ -37,7 +38,9 @@ package enum AddressFilter: Sendable, Hashable, CaseIterable {
     }
 
     package init?(name: String) {
-        guard let filter = Self.allCases.first(where: { $0.name.hasSameOctets(as: name) }) else { return nil }
+        guard let filter = Self.allCases.first(where: { $0.name.hasSameOctets(as: name) }) else {
+            return nil
+        }
         self = filter
     }
 
@@ -70,7 +73,8 @@ package struct AddressListItem: Sendable, Hashable {
     package let refusedOfWeek: Int
 
     package init(
-        account: Int64, team: String, address: AddrSpec?, state: AddressState, ownName: String, note: String, apps: [String],
+        account: Int64, team: String, address: AddrSpec?, state: AddressState, ownName: String,
+        note: String, apps: [String],
         createdAt: Int64, activeAt: Int64 = 0, refusedOfWeek: Int = 0
     ) {
         (self.account, self.team, self.address, self.state) = (account, team, address, state)
@@ -104,8 +108,12 @@ package struct AddressListQuery: Sendable, Hashable {
     /// The most characters of a search; the rest is ignored.
     package static let maximumSearch = 100
 
-    package init(search: String = "", filter: AddressFilter? = nil, order: Order = .name, page: Int = 1) {
-        self.search = String(search.split(whereSeparator: \.isWhitespace).joined(separator: " ").prefix(Self.maximumSearch))
+    package init(
+        search: String = "", filter: AddressFilter? = nil, order: Order = .name, page: Int = 1
+    ) {
+        self.search = String(
+            search.split(whereSeparator: \.isWhitespace).joined(separator: " ").prefix(
+                Self.maximumSearch))
         self.filter = filter
         self.order = order
         self.page = max(page, 1)
@@ -151,13 +159,17 @@ package struct AddressListPage: Sendable, Hashable {
     private static let addressWord = 5
 
     private static func folded(_ text: String) -> String {
-        text.folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
+        text.folding(
+            options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
     }
 
     private static func matches(_ item: AddressListItem, _ words: [Substring]) -> Bool {
-        let text = folded(([item.team, item.ownName, item.note] + item.apps).joined(separator: "\n"))
+        let text = folded(
+            ([item.team, item.ownName, item.note] + item.apps).joined(separator: "\n"))
         let address = item.address?.wireForm ?? ""
-        return words.allSatisfy { text.contains($0) || $0.count >= addressWord && address.contains($0) }
+        return words.allSatisfy {
+            text.contains($0) || $0.count >= addressWord && address.contains($0)
+        }
     }
 
     private static func rank(_ state: AddressState) -> Int {
@@ -170,14 +182,16 @@ package struct AddressListPage: Sendable, Hashable {
     }
 
     static func precedes(
-        _ one: AddressListItem, _ other: AddressListItem, _ order: AddressListQuery.Order, _ locale: Locale
+        _ one: AddressListItem, _ other: AddressListItem, _ order: AddressListQuery.Order,
+        _ locale: Locale
     ) -> Bool {
         if rank(one.state) != rank(other.state) { return rank(one.state) < rank(other.state) }
         switch order {
         case .newest where one.createdAt != other.createdAt: return one.createdAt > other.createdAt
         case .active where one.activeAt != other.activeAt: return one.activeAt > other.activeAt
         case .name:
-            let result = one.title.compare(other.title, options: [.caseInsensitive, .numeric], range: nil, locale: locale)
+            let result = one.title.compare(
+                other.title, options: [.caseInsensitive, .numeric], range: nil, locale: locale)
             if result != .orderedSame { return result == .orderedAscending }
         default: break
         }
@@ -186,14 +200,15 @@ package struct AddressListPage: Sendable, Hashable {
 }
 
 extension Array {
-    /// The elements in this range of the sorted order. Sorts only as much as needed: comparing names in a language's order is
-    /// slow, and only one page of ten thousand is needed.
+    /// The elements in this range of the sorted order. Sorts only as much as needed: comparing
+    /// names in a language's order is slow, and only one page of ten thousand is needed.
     func ordered(in range: Range<Int>, by precedes: (Element, Element) -> Bool) -> [Element] {
         var rest = self
         var wanted = range
         while !wanted.isEmpty, rest.count > 2 * wanted.count + 16 {
             // The median of three, so that sorted input is not the worst case.
-            let pivot = [rest[0], rest[rest.count / 2], rest[rest.count - 1]].sorted(by: precedes)[1]
+            let pivot = [rest[0], rest[rest.count / 2], rest[rest.count - 1]].sorted(by: precedes)[
+                1]
             let before = rest.filter { precedes($0, pivot) }
             if wanted.upperBound <= before.count {
                 rest = before

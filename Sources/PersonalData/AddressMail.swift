@@ -27,10 +27,14 @@ package struct AccountBlocks: Sendable, Hashable {
         count = blocked.count
         isEverySender =
             !sources.isEmpty
-            && sources.allSatisfy { source in blocked.contains { UserExportRepository.covers($0, source) } }
+            && sources.allSatisfy { source in
+                blocked.contains { UserExportRepository.covers($0, source) }
+            }
     }
 
-    private init(count: Int, isEverySender: Bool) { (self.count, self.isEverySender) = (count, isEverySender) }
+    private init(count: Int, isEverySender: Bool) {
+        (self.count, self.isEverySender) = (count, isEverySender)
+    }
 }
 
 extension UserExportRepository {
@@ -57,7 +61,9 @@ extension UserExportRepository {
         {
             sources[try row["id"], default: []].append(try row["value"])
         }
-        return blocked.reduce(into: [:]) { $0[$1.key] = AccountBlocks($1.value, sources: sources[$1.key] ?? []) }
+        return blocked.reduce(into: [:]) {
+            $0[$1.key] = AccountBlocks($1.value, sources: sources[$1.key] ?? [])
+        }
     }
 
     /// Messages that were refused in the last seven days, for an account `a`.
@@ -68,7 +74,8 @@ extension UserExportRepository {
         """
     }
 
-    /// The last day (days since 1970) on which a message was relayed in either direction, for an account `a`.
+    /// The last day (days since 1970) on which a message was relayed in either
+    /// direction, for an account `a`.
     static let usedDay: SQL = """
         (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id
             AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied)))

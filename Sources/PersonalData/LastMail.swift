@@ -29,17 +29,23 @@ package final class LastMailBuffer: Sendable {
     private let write: @Sendable ([Int64: LastMail]) throws(StoreFailure) -> Void
     private let mails = Mutex<[Int64: LastMail]>([:])
 
-    init(write: @escaping @Sendable ([Int64: LastMail]) throws(StoreFailure) -> Void) { self.write = write }
+    init(write: @escaping @Sendable ([Int64: LastMail]) throws(StoreFailure) -> Void) {
+        self.write = write
+    }
 
     /// Never blocks on the store.
     package func add(_ forward: ForwardAttribution, at time: Int64) {
         mails.withLock {
-            Self.add(LastMail(sender: forward.author.folded.wireForm, at: time), of: forward.account.stored, to: &$0)
+            Self.add(
+                LastMail(sender: forward.author.folded.wireForm, at: time),
+                of: forward.account.stored, to: &$0)
         }
     }
 
-    private static func add(_ mail: LastMail, of account: Int64, to mails: inout [Int64: LastMail]) {
-        guard mails.count < capacity || mails[account] != nil, mails[account]?.at ?? 0 <= mail.at else { return }
+    private static func add(_ mail: LastMail, of account: Int64, to mails: inout [Int64: LastMail])
+    {
+        guard mails.count < capacity || mails[account] != nil, mails[account]?.at ?? 0 <= mail.at
+        else { return }
         mails[account] = mail
     }
 
@@ -52,9 +58,12 @@ package final class LastMailBuffer: Sendable {
             return mails.sorted { $0.key < $1.key }[...]
         }
         while !rest.isEmpty {
-            let step = Dictionary(uniqueKeysWithValues: rest.prefix(Self.step).map { ($0.key, $0.value) })
+            let step = Dictionary(
+                uniqueKeysWithValues: rest.prefix(Self.step).map { ($0.key, $0.value) })
             do { try write(step) } catch {
-                mails.withLock { mails in for (account, mail) in rest { Self.add(mail, of: account, to: &mails) } }
+                mails.withLock { mails in
+                    for (account, mail) in rest { Self.add(mail, of: account, to: &mails) }
+                }
                 throw error
             }
             rest = rest.dropFirst(Self.step)
@@ -83,9 +92,11 @@ extension UserExportRepository {
         }
     }
 
-    /// From the columns `last_at`, `sender_key` and `sender_sealed`, which may be NULL; nil if it is too old.
+    /// From the columns `last_at`, `sender_key` and `sender_sealed`, which may be
+    /// NULL; nil if it is too old.
     func lastMail(_ row: SQLRow, account: Int64, now: Int64) throws(StoreFailure) -> LastMail? {
-        guard let at: Int64 = try row["last_at"], at > now - LastMail.lifetime, let sealed = try SealedValue(row: row, "sender")
+        guard let at: Int64 = try row["last_at"], at > now - LastMail.lifetime,
+            let sealed = try SealedValue(row: row, "sender")
         else {
             return nil
         }

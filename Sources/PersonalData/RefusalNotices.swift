@@ -34,17 +34,22 @@ extension UserExportRepository {
     }
 
     /// Sets whether the user wants these messages.
-    package func setWantsRefusals(user id: String, _ isWanted: Bool, _ change: Change) throws(StoreFailure) {
+    package func setWantsRefusals(
+        user id: String, _ isWanted: Bool, _ change: Change
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             try connection.run("UPDATE users SET wants_refusals = \(isWanted) WHERE id = \(user)")
-            try connection.audit(change, "user.refusal-messages", "user:\(id)", isWanted ? "on" : "off")
+            try connection.audit(
+                change, "user.refusal-messages", "user:\(id)", isWanted ? "on" : "off")
         }
     }
 
     /// The refusals about which users may be notified now.
     private static func fresh(_ now: Int64) -> SQL {
-        let kinds = UserRefusal.told.dropFirst().reduce("\(UserRefusal.told[0])" as SQL) { "\($0), \($1)" }
+        let kinds = UserRefusal.told.dropFirst().reduce("\(UserRefusal.told[0])" as SQL) {
+            "\($0), \($1)"
+        }
         return """
             FROM account_refusals x JOIN accounts a ON a.id = x.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             WHERE x.day > \(Day.number(now) - 7) AND x.kind IN (\(kinds)) AND NOT EXISTS (
@@ -61,16 +66,20 @@ extension UserExportRepository {
         """
     }
 
-    /// The users whose messages are due, by the store's numbers, at most `limit`. Reads all refusals of a week.
+    /// The users whose messages are due, by the store's numbers, at most `limit`.
+    /// Reads all refusals of a week.
     /// - Parameter now: seconds since 1970, as in `takeRefusalNotices`.
     package func usersToTell(now: Int64, limit: Int) throws(StoreFailure) -> [Int64] {
         try database.values(
-            "SELECT u.id \(Self.ready(now)) AND u.id IN (SELECT a.user_id \(Self.fresh(now))) ORDER BY u.id LIMIT \(limit)")
+            "SELECT u.id \(Self.ready(now)) AND u.id IN (SELECT a.user_id \(Self.fresh(now))) ORDER BY u.id LIMIT \(limit)"
+        )
     }
 
-    /// Claims the messages due to these users, so that no other host sends them. A few users at a time, because others wait to
-    /// write.
-    package func takeRefusalNotices(of users: [Int64], now: Int64) throws(StoreFailure) -> [RefusalNotice] {
+    /// Claims the messages due to these users, so that no other host sends them. A few users at a
+    /// time, because others wait to write.
+    package func takeRefusalNotices(
+        of users: [Int64], now: Int64
+    ) throws(StoreFailure) -> [RefusalNotice] {
         try database.write(.durable) { connection throws(StoreFailure) in
             let users = try connection.rows(for: users) {
                 """
@@ -80,7 +89,9 @@ extension UserExportRepository {
             var notices: [RefusalNotice] = []
             for row in users {
                 let user: Int64 = try row["id"]
-                let found = try connection.rows("SELECT DISTINCT x.account_id, x.kind \(Self.fresh(now)) AND a.user_id = \(user)")
+                let found = try connection.rows(
+                    "SELECT DISTINCT x.account_id, x.kind \(Self.fresh(now)) AND a.user_id = \(user)"
+                )
                 guard !found.isEmpty else { continue }
                 var told: Set<UserRefusal> = []
                 for row in found {
@@ -95,7 +106,8 @@ extension UserExportRepository {
                 try connection.run("UPDATE users SET refusals_told_at = \(now) WHERE id = \(user)")
                 notices.append(
                     try RefusalNotice(
-                        userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user,
+                        userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told,
+                        user: user,
                         toldBefore: row["refusals_told_at"]))
             }
             return notices
@@ -125,7 +137,9 @@ extension UserExportRepository {
                 DELETE FROM account_refusals_told WHERE told_at = \(now)
                     AND account_id IN (SELECT id FROM accounts WHERE user_id = \(notice.user))
                 """)
-            try connection.run("UPDATE users SET refusals_told_at = \(notice.toldBefore) WHERE id = \(notice.user)")
+            try connection.run(
+                "UPDATE users SET refusals_told_at = \(notice.toldBefore) WHERE id = \(notice.user)"
+            )
         }
     }
 }

@@ -5,6 +5,7 @@ import Accounts
 extension Store {
     /// Users' own data.
     package var persons: UserExportRepository {
-        UserExportRepository(database: database, sealer: sealer, tombstones: tombstones, events: events)
+        UserExportRepository(
+            database: database, sealer: sealer, tombstones: tombstones, events: events)
     }
 }

@@ -100,7 +100,9 @@ package struct UserExportConsent: Sendable, Hashable {
     /// The client_id of the app whose icon represents the others; nil if it has none.
     package var icon: String? { primary.flatMap { $0.hasIcon ? $0.clientID : nil } }
 
-    private var primary: UserExportApp? { apps.first { $0.clientID == group.primaryClientID } ?? apps.first }
+    private var primary: UserExportApp? {
+        apps.first { $0.clientID == group.primaryClientID } ?? apps.first
+    }
 }
 
 /// One section of the stored data about a user: rows of named values.

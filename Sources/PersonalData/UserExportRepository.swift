@@ -46,19 +46,27 @@ package struct UserExportRepository: Sendable {
                 """)
             let accounts = try rows.map { row throws(StoreFailure) in
                 let number: Int64 = try row["id"]
-                let (own, isForwardingOn): (Int64?, Bool?) = try (row["inbox_id"], row["forwarding_on"])
+                let (own, isForwardingOn): (Int64?, Bool?) = try (
+                    row["inbox_id"], row["forwarding_on"]
+                )
                 let consents = try consents(connection, account: number)
                 return try UserExportAccount(
-                    number: number, team: Team(row: row), address: isForwardingOn == nil ? nil : AddrSpec(row: row),
-                    isForwardingOn: isForwardingOn == true, switched: Self.switched(row), blocks: blocks[number] ?? .none,
+                    number: number, team: Team(row: row),
+                    address: isForwardingOn == nil ? nil : AddrSpec(row: row),
+                    isForwardingOn: isForwardingOn == true, switched: Self.switched(row),
+                    blocks: blocks[number] ?? .none,
                     switchesAt: row["switches_at"],
-                    messagesLeft: (row["messages_left"] as Int64?).map { Int(max(0, $0)) }, createdAt: row["created_at"],
+                    messagesLeft: (row["messages_left"] as Int64?).map { Int(max(0, $0)) },
+                    createdAt: row["created_at"],
                     inboxNumber: row["inbox_number"],
-                    hasOwnInbox: own != nil, emailKind: row["email_kind"], teamName: sealer.teamName(row, user: user),
-                    lastUsedDay: row["used_day"], lastMail: lastMail(row, account: number, now: now),
+                    hasOwnInbox: own != nil, emailKind: row["email_kind"],
+                    teamName: sealer.teamName(row, user: user),
+                    lastUsedDay: row["used_day"],
+                    lastMail: lastMail(row, account: number, now: now),
                     refusedOfWeek: row["refused"],
                     notes: AccountNotes(row: row, account: number, sealer), consents: consents,
-                    move: consents.contains(where: \.isLive) ? nil : move(connection, account: number, now: now),
+                    move: consents.contains(where: \.isLive)
+                        ? nil : move(connection, account: number, now: now),
                     recent: usage(connection, account: number, since: day),
                     total: usage(connection, account: number, since: 0))
             }
@@ -67,7 +75,9 @@ package struct UserExportRepository: Sendable {
     }
 
     private static func switched(_ row: SQLRow) throws(StoreFailure) -> ForwardingSwitch? {
-        guard let at: Int64 = try row["switched_at"], let cause: SwitchCause = try row["switched_by"] else { return nil }
+        guard let at: Int64 = try row["switched_at"],
+            let cause: SwitchCause = try row["switched_by"]
+        else { return nil }
         return ForwardingSwitch(cause: cause, at: at)
     }
 
@@ -84,7 +94,9 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    private func consents(_ connection: any DatabaseConnection, account: Int64) throws(StoreFailure) -> [UserExportConsent] {
+    private func consents(
+        _ connection: any DatabaseConnection, account: Int64
+    ) throws(StoreFailure) -> [UserExportConsent] {
         try connection.rows(
             """
             SELECT g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at
@@ -101,7 +113,8 @@ package struct UserExportRepository: Sendable {
                     WHERE group_id = \(group.number) ORDER BY id
                     """
                 ).map { app throws(StoreFailure) in
-                    try UserExportApp(clientID: app["client_id"], name: app["name"], hasIcon: app["has_icon"])
+                    try UserExportApp(
+                        clientID: app["client_id"], name: app["name"], hasIcon: app["has_icon"])
                 },
                 isLive: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
                 lastAuthorizedAt: row["last_authorized_at"])
@@ -109,7 +122,9 @@ package struct UserExportRepository: Sendable {
     }
 
     /// The team to which its app moved, while the old address still accepts mail.
-    private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) -> UserExportMove? {
+    private func move(
+        _ connection: any DatabaseConnection, account: Int64, now: Int64
+    ) throws(StoreFailure) -> UserExportMove? {
         try connection.row(
             """
             SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at,
@@ -128,8 +143,9 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    private func usage(_ connection: any DatabaseConnection, account: Int64, since day: Int64) throws(StoreFailure) -> DailyUsage
-    {
+    private func usage(
+        _ connection: any DatabaseConnection, account: Int64, since day: Int64
+    ) throws(StoreFailure) -> DailyUsage {
         let row = try connection.row(
             """
             SELECT COALESCE(SUM(CASE WHEN kind = 1 THEN count ELSE 0 END), 0) AS forwarded,
@@ -155,12 +171,16 @@ package struct UserExportRepository: Sendable {
     private func stored(user id: String) throws(StoreFailure) -> [UserExportRecords] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            return try UserExportSection.all(user: user, id: id).map { section throws(StoreFailure) in
+            return try UserExportSection.all(user: user, id: id).map {
+                section throws(StoreFailure) in
                 UserExportRecords(
                     name: section.name,
                     rows: try connection.rows(section.sql).map { row throws(StoreFailure) in
                         try section.fields.map { field throws(StoreFailure) in
-                            (name: field.name, value: try value(field.kind, row, field.name, user: user))
+                            (
+                                name: field.name,
+                                value: try value(field.kind, row, field.name, user: user)
+                            )
                         }
                     })
             }
@@ -182,7 +202,8 @@ package struct UserExportRepository: Sendable {
         case .flag: try read { .flag($0) }
         case .time: try read { .time($0) }
         case .day: try read { .day($0) }
-        case .words: try read { (text: String) in .words(text.split(separator: " ").map(String.init)) }
+        case .words:
+            try read { (text: String) in .words(text.split(separator: " ").map(String.init)) }
         case .json: try read { .json($0) }
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
         case .refusal: try read { (kind: UserRefusal) in .text(kind.name) }
@@ -191,10 +212,14 @@ package struct UserExportRepository: Sendable {
         case .teamName: try sealer.teamName(row, user: user)?.full.map { .text($0) } ?? .null
         case .passkeyName:
             try SealedValue(row: row, "name").map { sealed throws(StoreFailure) in
-                .text(String(decoding: try sealer.open(sealed, .passkeyName(user: user)), as: UTF8.self))
+                .text(
+                    String(
+                        decoding: try sealer.open(sealed, .passkeyName(user: user)), as: UTF8.self))
             } ?? .null
         case .accountName, .accountNote:
-            try AccountNotes.text(row, kind == .accountName ? .name : .note, account: row["account_id"], sealer).map { .text($0) }
+            try AccountNotes.text(
+                row, kind == .accountName ? .name : .note, account: row["account_id"], sealer
+            ).map { .text($0) }
                 ?? .null
         case .lastSender:
             try SealedValue(row: row, "sender").map { sealed throws(StoreFailure) in

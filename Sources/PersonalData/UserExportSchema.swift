@@ -16,8 +16,13 @@ package struct UserExportShape: Sendable {
     /// Every section, in the order of the download.
     package static let all: [UserExportShape] =
         UserExportSection.all(user: 0, id: "").map { section in
-            UserExportShape(name: section.name, fields: section.fields.map { ($0.name, kind($0.kind)) })
-        } + [UserExportShape(name: "earlier_accounts", fields: [("day", .day), ("deletions", .integer), ("failures", .integer)])]
+            UserExportShape(
+                name: section.name, fields: section.fields.map { ($0.name, kind($0.kind)) })
+        } + [
+            UserExportShape(
+                name: "earlier_accounts",
+                fields: [("day", .day), ("deletions", .integer), ("failures", .integer)])
+        ]
 
     private static func kind(_ kind: UserExportSection.Kind) -> Kind {
         switch kind {
@@ -27,7 +32,8 @@ package struct UserExportShape: Sendable {
         case .day: .day
         case .words: .words
         case .json: .json
-        case .text, .counter, .refusal, .cause, .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox,
+        case .text, .counter, .refusal, .cause, .userName, .teamName, .passkeyName, .accountName,
+            .accountNote, .inbox,
             .correspondent,
             .lastSender:
             .text

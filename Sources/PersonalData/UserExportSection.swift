@@ -32,7 +32,9 @@ struct UserExportSection: Sendable {
         (self.name, self.fields) = (name, fields)
         let columns = fields.map { field -> SQL in
             switch field.kind {
-            case .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent, .lastSender: field.column
+            case .userName, .teamName, .passkeyName, .accountName, .accountNote, .inbox,
+                .correspondent, .lastSender:
+                field.column
             default: "\(field.column) AS \(raw: "\"\(field.name)\"")"
             }
         }
@@ -50,8 +52,10 @@ struct UserExportSection: Sendable {
                 "user",
                 [
                     ("id", .text, "handle"), ("name", .userName, "name_key, name_sealed"),
-                    ("is_work_or_school_account", .flag, "is_managed"), ("since", .time, "created_at"),
-                    ("times_signed_out_everywhere", .integer, "browser_generation"), ("language", .text, "language"),
+                    ("is_work_or_school_account", .flag, "is_managed"),
+                    ("since", .time, "created_at"),
+                    ("times_signed_out_everywhere", .integer, "browser_generation"),
+                    ("language", .text, "language"),
                     ("everything_is_deleted_at", .time, "deletes_at"),
                     ("is_told_of_refused_mail", .flag, "wants_refusals"),
                     ("was_told_of_refused_mail_at", .time, "refusals_told_at"),
@@ -60,30 +64,40 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "inboxes",
                 [
-                    ("inbox", .integer, "number"), ("address", .inbox, "address_key, address_sealed"),
+                    ("inbox", .integer, "number"),
+                    ("address", .inbox, "address_key, address_sealed"),
                     ("is_default", .flag, "is_default"), ("is_reply_only", .flag, "reply_only"),
                     ("added_at", .time, "created_at"),
-                    ("verified_at", .time, "verified_at"), ("forwarding_rests_since", .time, "suspended_at"),
+                    ("verified_at", .time, "verified_at"),
+                    ("forwarding_rests_since", .time, "suspended_at"),
                     ("failures_then", .integer, "suspended_failures"),
                 ],
                 "FROM inboxes WHERE user_id = \(user) ORDER BY number"),
             UserExportSection(
                 "inbox_failures",
-                [("inbox", .integer, "i.number"), ("day", .day, "x.day"), ("count", .integer, "x.count")],
-                "FROM inbox_failures x JOIN inboxes i ON i.id = x.inbox_id WHERE i.user_id = \(user) ORDER BY x.day"),
+                [
+                    ("inbox", .integer, "i.number"), ("day", .day, "x.day"),
+                    ("count", .integer, "x.count"),
+                ],
+                "FROM inbox_failures x JOIN inboxes i ON i.id = x.inbox_id WHERE i.user_id = \(user) ORDER BY x.day"
+            ),
             UserExportSection(
                 "inbox_verifications",
                 [
-                    ("inbox", .integer, "i.number"), ("begun_at", .time, "v.created_at"), ("expires_at", .time, "v.expires_at"),
+                    ("inbox", .integer, "i.number"), ("begun_at", .time, "v.created_at"),
+                    ("expires_at", .time, "v.expires_at"),
                     ("wrong_codes", .integer, "v.tries"), ("confirmed_at", .time, "v.confirmed_at"),
                     ("answered_at", .time, "v.answered_at"),
                 ],
-                "FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id WHERE i.user_id = \(user) ORDER BY v.id"),
+                "FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id WHERE i.user_id = \(user) ORDER BY v.id"
+            ),
             UserExportSection(
                 "accounts",
                 [
-                    ("account", .integer, "a.id"), ("team", .text, "t.handle"), ("team_name", .text, "t.name"),
-                    ("your_id_with_the_team", .text, "a.sub"), ("address_that_the_team_has", .text, "a.email_kind"),
+                    ("account", .integer, "a.id"), ("team", .text, "t.handle"),
+                    ("team_name", .text, "t.name"),
+                    ("your_id_with_the_team", .text, "a.sub"),
+                    ("address_that_the_team_has", .text, "a.email_kind"),
                     ("your_name_there", .teamName, GivenName.columns),
                     ("inbox", .integer, "(SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id)"),
                     ("since", .time, "a.created_at"),
@@ -103,48 +117,68 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "relay_addresses",
                 [
-                    ("account", .integer, "x.account_id"), ("address", .text, "x.local_part || '@' || x.domain"),
-                    ("is_current", .flag, "x.is_current"), ("forwarding_is_on", .flag, "x.forwarding_on"),
+                    ("account", .integer, "x.account_id"),
+                    ("address", .text, "x.local_part || '@' || x.domain"),
+                    ("is_current", .flag, "x.is_current"),
+                    ("forwarding_is_on", .flag, "x.forwarding_on"),
                     ("forwarding_switches_at", .time, "x.switches_at"),
                     ("forwards_are_counted_from", .day, "x.counted_from"),
                     ("forwarding_ends_at_count", .integer, "x.ends_at_count"),
-                    ("forwarding_switched_at", .time, "x.switched_at"), ("forwarding_switched_by", .cause, "x.switched_by"),
+                    ("forwarding_switched_at", .time, "x.switched_at"),
+                    ("forwarding_switched_by", .cause, "x.switched_by"),
                     ("since", .time, "x.created_at"), ("retired_at", .time, "x.retired_at"),
                 ],
                 "FROM relay_addresses x \(ofUser) ORDER BY x.created_at, x.account_id, x.ordinal"),
             UserExportSection(
                 "consents",
                 [
-                    ("account", .integer, "x.account_id"), ("app", .text, "p.primary_client_id"), ("state", .text, "x.state"),
-                    ("first_given_at", .time, "x.first_authorized_at"), ("last_given_at", .time, "x.last_authorized_at"),
-                    ("taken_back_at", .time, "x.revoked_at"), ("real_user_status", .integer, "x.real_user_status"),
-                    ("earlier_real_user_status", .integer, "x.prior_status"), ("check_at_sign_up", .text, "x.signup_check"),
-                    ("first_asked_at", .time, "x.first_asked_at"), ("last_seen_at", .time, "x.last_seen_at"),
-                    ("visit_began_at", .time, "x.visit_at"), ("seen_before_at", .time, "x.earlier_seen_at"),
+                    ("account", .integer, "x.account_id"), ("app", .text, "p.primary_client_id"),
+                    ("state", .text, "x.state"),
+                    ("first_given_at", .time, "x.first_authorized_at"),
+                    ("last_given_at", .time, "x.last_authorized_at"),
+                    ("taken_back_at", .time, "x.revoked_at"),
+                    ("real_user_status", .integer, "x.real_user_status"),
+                    ("earlier_real_user_status", .integer, "x.prior_status"),
+                    ("check_at_sign_up", .text, "x.signup_check"),
+                    ("first_asked_at", .time, "x.first_asked_at"),
+                    ("last_seen_at", .time, "x.last_seen_at"),
+                    ("visit_began_at", .time, "x.visit_at"),
+                    ("seen_before_at", .time, "x.earlier_seen_at"),
                     ("moved_at", .time, "x.transferred_at"),
                 ],
-                "FROM grants x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY x.id"),
+                "FROM grants x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY x.id"
+            ),
             UserExportSection(
                 "decisions",
                 [
-                    ("decision", .text, "d.decision_id"), ("team", .text, "t.handle"), ("app", .text, "d.client_id"),
-                    ("event", .text, "d.event"), ("event_as_claimed", .text, "d.claimed_event"), ("outcome", .text, "d.decision"),
+                    ("decision", .text, "d.decision_id"), ("team", .text, "t.handle"),
+                    ("app", .text, "d.client_id"),
+                    ("event", .text, "d.event"), ("event_as_claimed", .text, "d.claimed_event"),
+                    ("outcome", .text, "d.decision"),
                     ("checks_asked_for", .words, "d.challenges"), ("reasons", .words, "d.reasons"),
-                    ("reasons_told_to_the_team", .words, "d.wire_reasons"), ("signals", .json, "d.signals"),
-                    ("policy", .text, "d.policy_name"), ("policy_version", .text, "d.policy_version"),
-                    ("policy_hash", .text, "d.policy_hash"), ("real_user_status", .integer, "d.real_user_status"),
-                    ("credential_state", .text, "d.credential_state"), ("overridden_by", .text, "d.overridden_by"),
+                    ("reasons_told_to_the_team", .words, "d.wire_reasons"),
+                    ("signals", .json, "d.signals"),
+                    ("policy", .text, "d.policy_name"),
+                    ("policy_version", .text, "d.policy_version"),
+                    ("policy_hash", .text, "d.policy_hash"),
+                    ("real_user_status", .integer, "d.real_user_status"),
+                    ("credential_state", .text, "d.credential_state"),
+                    ("overridden_by", .text, "d.overridden_by"),
                     ("was_degraded", .flag, "d.degraded"), ("at", .time, "d.evaluated_at"),
-                    ("outcome_reported_by_the_team", .text, "d.label"), ("reported_at", .time, "d.labelled_at"),
+                    ("outcome_reported_by_the_team", .text, "d.label"),
+                    ("reported_at", .time, "d.labelled_at"),
                 ],
-                "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id"),
+                "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id"
+            ),
             UserExportSection(
                 "status_decisions",
                 [
                     ("account", .integer, "x.account_id"), ("app", .text, "p.primary_client_id"),
                     ("status", .integer, "s.status"),
-                    ("reasons", .words, "s.reasons"), ("signals", .json, "s.signals"), ("policy", .text, "s.policy_name"),
-                    ("policy_version", .text, "s.policy_version"), ("policy_hash", .text, "s.policy_hash"),
+                    ("reasons", .words, "s.reasons"), ("signals", .json, "s.signals"),
+                    ("policy", .text, "s.policy_name"),
+                    ("policy_version", .text, "s.policy_version"),
+                    ("policy_hash", .text, "s.policy_hash"),
                     ("at", .time, "s.decided_at"),
                 ],
                 """
@@ -154,20 +188,26 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "checks",
                 [
-                    ("decision", .text, "c.decision_id"), ("check", .text, "c.challenge"), ("begun_at", .time, "c.initiated_at"),
+                    ("decision", .text, "c.decision_id"), ("check", .text, "c.challenge"),
+                    ("begun_at", .time, "c.initiated_at"),
                     ("passed_at", .time, "c.passed_at"), ("failed_at", .time, "c.failed_at"),
                 ],
-                "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"),
+                "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"
+            ),
             UserExportSection(
                 "objections",
                 [
-                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("your_words", .text, "x.words"),
+                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"),
+                    ("your_words", .text, "x.words"),
                     ("at", .time, "x.created_at"),
                 ],
                 "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(
                 "review_notes",
-                [("decision", .text, "n.decision_id"), ("note", .text, "n.text"), ("at", .time, "n.created_at")],
+                [
+                    ("decision", .text, "n.decision_id"), ("note", .text, "n.text"),
+                    ("at", .time, "n.created_at"),
+                ],
                 """
                 FROM review_notes n JOIN decisions d ON d.decision_id = n.decision_id
                 JOIN grants x ON x.id = d.grant_id \(ofUser) ORDER BY n.id
@@ -175,22 +215,28 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "rule_snoozes",
                 [
-                    ("account", .integer, "x.account_id"), ("policy", .text, "s.policy_name"), ("rule", .text, "s.rule"),
-                    ("reason", .text, "s.reason"), ("since", .time, "s.created_at"), ("until", .time, "s.expires_at"),
+                    ("account", .integer, "x.account_id"), ("policy", .text, "s.policy_name"),
+                    ("rule", .text, "s.rule"),
+                    ("reason", .text, "s.reason"), ("since", .time, "s.created_at"),
+                    ("until", .time, "s.expires_at"),
                 ],
-                "FROM rule_snoozes s JOIN grants x ON x.id = s.grant_id \(ofUser) ORDER BY x.account_id, s.policy_name, s.rule"),
+                "FROM rule_snoozes s JOIN grants x ON x.id = s.grant_id \(ofUser) ORDER BY x.account_id, s.policy_name, s.rule"
+            ),
             UserExportSection(
                 "identities_elsewhere",
                 [
-                    ("account", .integer, "x.account_id"), ("issuer", .text, "x.issuer"), ("your_id_there", .text, "x.subject"),
-                    ("forwarding_is_on", .flag, "x.forwarding_on"), ("risk_event", .text, "x.risk_event"),
+                    ("account", .integer, "x.account_id"), ("issuer", .text, "x.issuer"),
+                    ("your_id_there", .text, "x.subject"),
+                    ("forwarding_is_on", .flag, "x.forwarding_on"),
+                    ("risk_event", .text, "x.risk_event"),
                     ("risk_event_at", .time, "x.risk_event_at"), ("since", .time, "x.created_at"),
                 ],
                 "FROM external_identities x \(ofUser)"),
             UserExportSection(
                 "sign_ins_under_way",
                 [
-                    ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
+                    ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"),
+                    ("signed_in_at", .time, "y.authenticated_at"),
                     ("amr", .words, "y.amr"), ("acr", .text, "y.acr"),
                     ("expires_at", .time, "y.expires_at"),
                 ],
@@ -201,7 +247,8 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "sign_ins",
                 [
-                    ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
+                    ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"),
+                    ("signed_in_at", .time, "y.authenticated_at"),
                     ("amr", .words, "y.amr"), ("acr", .text, "y.acr"),
                     ("given_at", .time, "y.created_at"),
                 ],
@@ -213,22 +260,27 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "events_to_teams",
                 [
-                    ("account", .integer, "x.account_id"), ("event", .text, "x.type"), ("address", .text, "x.email"),
-                    ("decision", .text, "x.decision_id"), ("detail", .text, "x.detail"), ("at", .time, "x.created_at"),
+                    ("account", .integer, "x.account_id"), ("event", .text, "x.type"),
+                    ("address", .text, "x.email"),
+                    ("decision", .text, "x.decision_id"), ("detail", .text, "x.detail"),
+                    ("at", .time, "x.created_at"),
                     ("state", .text, "x.state"),
                     ("ended_at", .time, "x.ended_at"),
                 ],
                 "FROM outbox x \(ofUser) ORDER BY x.id"),
             // Event streams of teams that exclude this account.
             UserExportSection(
-                "stream_exclusions", [("account", .integer, "x.account_id"), ("app", .text, "e.audience")],
+                "stream_exclusions",
+                [("account", .integer, "x.account_id"), ("app", .text, "e.audience")],
                 "FROM stream_exclusions x JOIN event_endpoints e ON e.id = x.endpoint_id \(ofUser) ORDER BY x.account_id, x.endpoint_id"
             ),
             UserExportSection(
                 "moves_to_other_teams",
                 [
-                    ("from_account", .integer, "x.old_account"), ("to_account", .integer, "x.new_account"),
-                    ("moved_at", .time, "x.moved_at"), ("old_address_works_until", .time, "x.ends_at"),
+                    ("from_account", .integer, "x.old_account"),
+                    ("to_account", .integer, "x.new_account"),
+                    ("moved_at", .time, "x.moved_at"),
+                    ("old_address_works_until", .time, "x.ends_at"),
                 ],
                 """
                 FROM account_transfers x JOIN accounts a ON a.id = x.old_account
@@ -237,20 +289,26 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "counts_by_day",
                 [
-                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"), ("what", .counter, "x.kind"),
+                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"),
+                    ("what", .counter, "x.kind"),
                     ("count", .integer, "x.count"),
                 ],
                 "FROM daily_counters x \(ofUser) ORDER BY x.day, x.account_id, x.kind"),
             UserExportSection(
                 "refusals_by_day",
                 [
-                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"), ("why", .refusal, "x.kind"),
-                    ("sender_as_claimed", .text, "x.domain"), ("count", .integer, "x.count"), ("last_at", .time, "x.last_at"),
+                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"),
+                    ("why", .refusal, "x.kind"),
+                    ("sender_as_claimed", .text, "x.domain"), ("count", .integer, "x.count"),
+                    ("last_at", .time, "x.last_at"),
                 ],
                 "FROM account_refusals x \(ofUser) ORDER BY x.day, x.account_id, x.kind, x.domain"),
             UserExportSection(
                 "refusals_you_were_told_of",
-                [("account", .integer, "x.account_id"), ("why", .refusal, "x.kind"), ("told_at", .time, "x.told_at")],
+                [
+                    ("account", .integer, "x.account_id"), ("why", .refusal, "x.kind"),
+                    ("told_at", .time, "x.told_at"),
+                ],
                 "FROM account_refusals_told x \(ofUser) ORDER BY x.account_id, x.kind"),
             UserExportSection(
                 "last_messages",
@@ -261,20 +319,25 @@ struct UserExportSection: Sendable {
                 "FROM last_mail x \(ofUser) ORDER BY x.account_id"),
             UserExportSection(
                 "blocked_senders",
-                [("account", .integer, "x.account_id"), ("sender", .text, "x.value"), ("since", .time, "x.created_at")],
+                [
+                    ("account", .integer, "x.account_id"), ("sender", .text, "x.value"),
+                    ("since", .time, "x.created_at"),
+                ],
                 "FROM account_blocks x \(ofUser) ORDER BY x.account_id, x.value"),
             UserExportSection(
                 "stored_correspondents",
                 [
                     ("account", .integer, "x.account_id"), ("purpose", .text, "x.purpose"),
-                    ("address", .correspondent, "x.address_key, x.address_sealed, x.token"), ("stored_at", .time, "x.created_at"),
+                    ("address", .correspondent, "x.address_key, x.address_sealed, x.token"),
+                    ("stored_at", .time, "x.created_at"),
                     ("expires_at", .time, "x.expires_at"),
                 ],
                 "FROM stored_tokens x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(
                 "marks_of_what_happened_once",
                 [
-                    ("account", .integer, "x.account_id"), ("purpose", .text, "x.purpose"), ("expires_at", .time, "x.expires_at"),
+                    ("account", .integer, "x.account_id"), ("purpose", .text, "x.purpose"),
+                    ("expires_at", .time, "x.expires_at"),
                 ],
                 "FROM once_marks x \(ofUser)"),
             UserExportSection(
@@ -284,16 +347,21 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "sessions",
                 [
-                    ("signed_in_by", .text, "x.method"), ("signed_in_by_inbox", .integer, "i.number"),
+                    ("signed_in_by", .text, "x.method"),
+                    ("signed_in_by_inbox", .integer, "i.number"),
                     ("browser", .text, "x.browser"),
                     ("signed_in_there_at", .time, "x.authenticated_at"), ("amr", .words, "x.amr"),
                     ("since", .time, "x.created_at"),
                     ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),
                 ],
-                "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),
+                "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"
+            ),
             UserExportSection(
                 "apps_of_sessions",
-                [("app", .text, "a.client_id"), ("session_since", .time, "p.created_at"), ("sid", .text, "x.sid")],
+                [
+                    ("app", .text, "a.client_id"), ("session_since", .time, "p.created_at"),
+                    ("sid", .text, "x.sid"),
+                ],
                 """
                 FROM app_sessions x JOIN page_sessions p ON p.id = x.session_id JOIN apps a ON a.id = x.app_id
                 WHERE p.user_id = \(user) ORDER BY x.session_id, x.app_id
@@ -301,7 +369,8 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "upstream_identities",
                 [
-                    ("issuer", .text, "issuer"), ("your_id_there", .text, "subject"), ("since", .time, "created_at"),
+                    ("issuer", .text, "issuer"), ("your_id_there", .text, "subject"),
+                    ("since", .time, "created_at"),
                     ("used_at", .time, "last_used_at"),
                 ],
                 "FROM upstream_identities WHERE user_id = \(user) ORDER BY id"),
@@ -319,20 +388,30 @@ struct UserExportSection: Sendable {
                 "FROM passkeys WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "authenticator_app",
-                [("since", .time, "created_at"), ("used_at", .time, "last_used_at"), ("wrong_codes", .integer, "wrong")],
+                [
+                    ("since", .time, "created_at"), ("used_at", .time, "last_used_at"),
+                    ("wrong_codes", .integer, "wrong"),
+                ],
                 "FROM authenticators WHERE user_id = \(user)"),
             UserExportSection(
                 "links_under_way",
-                [("purpose", .text, "purpose"), ("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at")],
+                [
+                    ("purpose", .text, "purpose"), ("sent_at", .time, "created_at"),
+                    ("expires_at", .time, "expires_at"),
+                ],
                 "FROM page_links WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "sign_in_codes",
-                [("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at"), ("tries", .integer, "tries")],
+                [
+                    ("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at"),
+                    ("tries", .integer, "tries"),
+                ],
                 "FROM page_codes WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "changes",
                 [
-                    ("at", .time, "at"), ("by", .text, "actor"), ("what", .text, "action"), ("of", .text, "subject"),
+                    ("at", .time, "at"), ("by", .text, "actor"), ("what", .text, "action"),
+                    ("of", .text, "subject"),
                     ("detail", .text, "detail"),
                 ],
                 """

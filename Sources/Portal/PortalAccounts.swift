@@ -1,12 +1,12 @@
 // Relay addresses on the page: messages received, forwarding, apps, and writing to a team first.
 
 import Accounts
-import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
 import PersonalData
 import RelayCore
+import SignIn
 
 /// The forms on an address's page that can report an error in the input.
 enum AccountForm: Hashable {
@@ -205,8 +205,11 @@ extension PortalPage {
     static let recentDays: Int64 = 30
 
     /// The account in the path, if it belongs to the user.
-    func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount {
-        guard let account = try await accounts(session, [request.number("account")]).first else { throw PortalRefusal.notFound }
+    func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount
+    {
+        guard let account = try await accounts(session, [request.number("account")]).first else {
+            throw PortalRefusal.notFound
+        }
         return account
     }
 
@@ -215,12 +218,15 @@ extension PortalPage {
         let time = now()
         return try await pool.run {
             try store.persons.accounts(
-                user: session.userID, numbers: numbers, since: Day.number(time) - Self.recentDays + 1, now: time)
+                user: session.userID, numbers: numbers,
+                since: Day.number(time) - Self.recentDays + 1, now: time)
         }
     }
 
     /// - Parameter told: the last action there.
-    func card(_ account: UserExportAccount, inboxes: [Inbox], told: String? = nil, _ words: PortalText) -> AddressCard {
+    func card(
+        _ account: UserExportAccount, inboxes: [Inbox], told: String? = nil, _ words: PortalText
+    ) -> AddressCard {
         let inbox = inboxes.first { $0.number == account.inboxNumber && !$0.isDefault }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
         let known = knowledge(account, inboxes: inboxes, words)
@@ -228,29 +234,40 @@ extension PortalPage {
         return AddressCard(
             number: account.number, team: account.team.name, title: account.title,
             ownName: account.notes.name.isEmpty ? nil : account.notes.name,
-            note: account.notes.note.isEmpty ? nil : account.notes.note, initial: PortalText.initial(account.title),
-            icon: account.consents.filter(\.isLive).lazy.compactMap(\.icon).first, address: account.address?.wireForm,
-            isOn: account.isForwardingOn, isBlocked: account.isForwardingOn && account.blocks.isEverySender,
+            note: account.notes.note.isEmpty ? nil : account.notes.note,
+            initial: PortalText.initial(account.title),
+            icon: account.consents.filter(\.isLive).lazy.compactMap(\.icon).first,
+            address: account.address?.wireForm,
+            isOn: account.isForwardingOn,
+            isBlocked: account.isForwardingOn && account.blocks.isEverySender,
             isActive: account.isActive,
-            offSince: account.isForwardingOn ? nil : account.switched.map { Self.sentence($0, words) },
+            offSince: account.isForwardingOn
+                ? nil : account.switched.map { Self.sentence($0, words) },
             blocked: account.blocks.count == 0 || account.blocks.isEverySender
                 ? nil : words.count("{n} senders blocked", account.blocks.count),
-            refused: account.refusedOfWeek == 0 ? nil : words.count("{n} refused in 7 days", account.refusedOfWeek),
-            lastAt: account.lastMail.map { words.time($0.at) }, lastSender: account.lastMail?.sender, told: told,
+            refused: account.refusedOfWeek == 0
+                ? nil : words.count("{n} refused in 7 days", account.refusedOfWeek),
+            lastAt: account.lastMail.map { words.time($0.at) },
+            lastSender: account.lastMail?.sender, told: told,
             isOpen: account.hasConsent && account.address == nil,
             isEnded: !account.hasConsent && account.move == nil, isPast: !account.hasConsent,
             isReal: hasConsents && account.emailKind == .real,
-            hasNoAddress: hasConsents && account.emailKind == .none, since: words.date(account.createdAt),
+            hasNoAddress: hasConsents && account.emailKind == .none,
+            since: words.date(account.createdAt),
             switches: account.switchesAt.map(words.date),
-            messagesLeft: account.messagesLeft.map(words.messages), used: account.lastUsedDay.map(words.day),
-            otherInbox: inbox.map { PortalText.address($0.address) }, apps: apps.isEmpty ? nil : words.list(apps),
+            messagesLeft: account.messagesLeft.map(words.messages),
+            used: account.lastUsedDay.map(words.day),
+            otherInbox: inbox.map { PortalText.address($0.address) },
+            apps: apps.isEmpty ? nil : words.list(apps),
             known: known.isEmpty ? nil : words.list(known),
             hasTraffic: account.recent.forwarded + account.recent.replied > 0,
-            toYou: words.messages(account.recent.forwarded), fromYou: words.messages(account.recent.replied),
+            toYou: words.messages(account.recent.forwarded),
+            fromYou: words.messages(account.recent.replied),
             move: account.move.map { move in
                 AddressCard.Move(
                     number: move.account, team: move.team,
-                    app: move.app?.title ?? words.language.text("Mail of {team}", ["team": account.team.name]),
+                    app: move.app?.title
+                        ?? words.language.text("Mail of {team}", ["team": account.team.name]),
                     on: words.date(move.movedAt), until: words.date(move.endsAt))
             })
     }
@@ -262,36 +279,49 @@ extension PortalPage {
         case .user: words.language.text("You turned it off on {day}.", day)
         case .administrator: words.language.text("An administrator turned it off on {day}.", day)
         case .day: words.language.text("It turned off on {day}, as you had chosen.", day)
-        case .count: words.language.text("It turned off on {day}, after as many messages as you had chosen.", day)
+        case .count:
+            words.language.text(
+                "It turned off on {day}, after as many messages as you had chosen.", day)
         }
     }
 
     /// The user data that the team was given. The team keeps it even after the user stops.
-    private func knowledge(_ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText) -> [String] {
+    private func knowledge(
+        _ account: UserExportAccount, inboxes: [Inbox], _ words: PortalText
+    ) -> [String] {
         let language = words.language
         guard !account.consents.isEmpty else { return [] }
         var known: [String] = []
         if account.emailKind == .real {
             // The inbox that the user shared. It may be gone now, but a later default inbox never
             // replaces it.
-            let inbox = inboxes.first { account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified }
+            let inbox = inboxes.first {
+                account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified
+            }
             known.append(
-                inbox.map { language.text("your own address ({address})", ["address": PortalText.address($0.address)]) }
+                inbox.map {
+                    language.text(
+                        "your own address ({address})", ["address": PortalText.address($0.address)])
+                }
                     ?? language.text("your own address"))
         }
-        if let name = account.teamName?.full { known.append(language.text("your name ({name})", ["name": name])) }
+        if let name = account.teamName?.full {
+            known.append(language.text("your name ({name})", ["name": name]))
+        }
         return known
     }
 
     func showAccount(
-        _ request: PortalRequest, _ session: PageSession, problem: (form: AccountForm, text: String)? = nil,
+        _ request: PortalRequest, _ session: PageSession,
+        problem: (form: AccountForm, text: String)? = nil,
         status: HTTPResponse.Status = .ok, written: AccountView.Written? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
         let (counters, inboxes, sources, blocks) = try await pool.run {
             (
                 try store.counters.counters(account: account.number, since: 0),
-                try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number),
+                try store.inboxes.inboxes(user: session.userID),
+                try store.sources.sources(teamNumber: account.team.number),
                 try store.persons.blocks(account: account.number)
             )
         }
@@ -305,39 +335,52 @@ extension PortalPage {
             } else { nil }
         let view = AccountView(
             card: card(account, inboxes: inboxes, words), notices: AccountView.Notices(request),
-            inbox: inboxes.first { $0.number == account.inboxNumber }.map { PortalText.address($0.address) },
+            inbox: inboxes.first { $0.number == account.inboxNumber }.map {
+                PortalText.address($0.address)
+            },
             choice: choice(of: account, inboxes),
             dayLists: words.lists(
                 for: Self.switchDays(now()),
-                chosen: isOfDay ? FormDay(request.typed) : FormDay(number: account.switchesAt.map(Day.number)),
+                chosen: isOfDay
+                    ? FormDay(request.typed) : FormDay(number: account.switchesAt.map(Day.number)),
                 isInvalid: isOfDay),
             after: account.messagesLeft, dayProblem: text(.day),
             typedName: areNotesTyped ? request.typed("name") : account.notes.name,
             typedNote: areNotesTyped ? request.typed("note") : account.notes.note,
-            notesProblem: text(.notes), written: written, canWrite: account.isActive && !sources.isEmpty,
+            notesProblem: text(.notes), written: written,
+            canWrite: account.isActive && !sources.isEmpty,
             sources: sources.map { $0.kind == .domain ? "…@\($0.value)" : $0.value },
-            typed: problem?.form == .write ? request.typed("correspondent") : nil, problem: text(.write),
+            typed: problem?.form == .write ? request.typed("correspondent") : nil,
+            problem: text(.write),
             consents: account.consents.map { consent in
                 AccountView.Consent(
                     group: consent.group.number,
                     names: consent.apps.isEmpty
-                        ? language.text("Mail only, without an app") : words.list(consent.apps.map(\.title)),
+                        ? language.text("Mail only, without an app")
+                        : words.list(consent.apps.map(\.title)),
                     isLive: consent.isLive, since: words.date(consent.firstAuthorizedAt),
                     last: words.date(consent.lastAuthorizedAt))
             },
             months: words.months(counters), totalToYou: words.number(account.total.forwarded),
-            totalFromYou: words.number(account.total.replied), refusals: try await refusals(of: account, words),
-            checks: try await checks(of: account, words, problem: objection), canBlock: account.address != nil,
+            totalFromYou: words.number(account.total.replied),
+            refusals: try await refusals(of: account, words),
+            checks: try await checks(of: account, words, problem: objection),
+            canBlock: account.address != nil,
             blocks: blocks.map(AccountView.Block.init),
-            typedSender: problem?.form == .block ? request.typed("sender") : nil, blockProblem: text(.block))
+            typedSender: problem?.form == .block ? request.typed("sender") : nil,
+            blockProblem: text(.block))
         return try request.html(view, title: account.title, status: status)
     }
 
     // MARK: Apps
 
-    private func consent(_ request: PortalRequest, _ account: UserExportAccount) throws -> UserExportConsent {
+    private func consent(
+        _ request: PortalRequest, _ account: UserExportAccount
+    ) throws -> UserExportConsent {
         let number = try request.number("group")
-        guard let consent = account.consents.first(where: { $0.group.number == number && $0.isLive }) else {
+        guard
+            let consent = account.consents.first(where: { $0.group.number == number && $0.isLive })
+        else {
             throw PortalRefusal.notFound
         }
         return consent
@@ -352,8 +395,10 @@ extension PortalPage {
             : request.words.list(consent.apps.map(\.title))
         return try request.html(
             StopView(
-                number: account.number, group: consent.group.number, names: names, team: account.team.name,
-                isLast: account.consents.filter(\.isLive).count == 1, isReal: account.emailKind == .real,
+                number: account.number, group: consent.group.number, names: names,
+                team: account.team.name,
+                isLast: account.consents.filter(\.isLive).count == 1,
+                isReal: account.emailKind == .real,
                 address: account.address?.wireForm),
             title: request.language.text("Stop using {names}?", ["names": names]))
     }
@@ -362,9 +407,11 @@ extension PortalPage {
         let account = try await account(request, session)
         let consent = try consent(request, account)
         try await pool.run {
-            _ = try store.grants.revoke(account: account.number, group: consent.group, Self.change(session, now()))
+            _ = try store.grants.revoke(
+                account: account.number, group: consent.group, Self.change(session, now()))
         }
-        return request.redirect("/me/addresses/\(account.number)", told: .stopped, of: account.number)
+        return request.redirect(
+            "/me/addresses/\(account.number)", told: .stopped, of: account.number)
     }
 
     // MARK: Writing first
@@ -373,17 +420,23 @@ extension PortalPage {
     func writeFirst(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let typed = request.typed("correspondent").trimmingCharacters(in: .whitespaces)
-        guard account.isActive, let relayAddress = account.address else { throw PortalRefusal.notFound }
+        guard account.isActive, let relayAddress = account.address else {
+            throw PortalRefusal.notFound
+        }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(
                 request, session,
                 problem: (
                     .write,
-                    request.language.text("That is not a valid email address. Enter only the address, as in help@example.com.")
+                    request.language.text(
+                        "That is not a valid email address. Enter only the address, as in help@example.com."
+                    )
                 ),
                 status: .unprocessableContent)
         }
-        let covers = try await pool.run { try store.sources.teams(registering: correspondent).contains(account.team.number) }
+        let covers = try await pool.run {
+            try store.sources.teams(registering: correspondent).contains(account.team.number)
+        }
         guard covers else {
             return try await showAccount(
                 request, session,
@@ -395,18 +448,25 @@ extension PortalPage {
                 ),
                 status: .unprocessableContent)
         }
-        guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw PortalRefusal.notFound }
+        guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else {
+            throw PortalRefusal.notFound
+        }
         let token = tokens().reverse(account: number, correspondent: correspondent)
         if let address = StoredAddress(token) {
             let isStored = try await pool.run {
                 try store.tokens.store(
-                    [address], account: number, day: Day.number(now()), newPerDay: RelayLimits().storedAddressesPerDay, now: now()
+                    [address], account: number, day: Day.number(now()),
+                    newPerDay: RelayLimits().storedAddressesPerDay, now: now()
                 )
             }
             guard isStored else {
                 return try await showAccount(
                     request, session,
-                    problem: (.write, request.language.text("Too many new addresses today; try again after midnight (UTC).")),
+                    problem: (
+                        .write,
+                        request.language.text(
+                            "Too many new addresses today; try again after midnight (UTC).")
+                    ),
                     status: .unprocessableContent)
             }
         }
@@ -414,9 +474,12 @@ extension PortalPage {
             request, session,
             written: AccountView.Written(
                 to: correspondent.wireForm,
-                reverse: AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
+                reverse: AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm)
+        )
     }
 
     /// Attributes a change on the page to the user, for the audit.
-    static func change(_ session: PageSession, _ now: Int64) -> Change { Change(actor: "user:\(session.userID)", now: now) }
+    static func change(_ session: PageSession, _ now: Int64) -> Change {
+        Change(actor: "user:\(session.userID)", now: now)
+    }
 }

@@ -78,7 +78,9 @@ extension PortalPage {
         func cards(_ states: Set<AddressState>) -> [AddressCard] {
             page.items.filter { states.contains($0.state) }.compactMap { item in
                 accounts[item.account].map {
-                    card($0, inboxes: inboxes, told: request.notice(.forwarding, of: $0.number), request.words)
+                    card(
+                        $0, inboxes: inboxes, told: request.notice(.forwarding, of: $0.number),
+                        request.words)
                 }
             }
         }
@@ -86,34 +88,44 @@ extension PortalPage {
         let inbox = inboxes.first { $0.isDefault && $0.isVerified }
         let view = AddressListView(
             inbox: inbox.map { PortalText.address($0.address) },
-            hasOthers: inbox != nil && active.contains { $0.otherInbox != nil }, isEmpty: total == 0,
+            hasOthers: inbox != nil && active.contains { $0.otherInbox != nil },
+            isEmpty: total == 0,
             hasNone: total > 0 && page.found == 0,
-            tools: total > Self.searchedFrom || query != AddressListQuery() ? Self.tools(page, query, request.words) : nil,
+            tools: total > Self.searchedFrom || query != AddressListQuery()
+                ? Self.tools(page, query, request.words) : nil,
             active: active, open: cards([.open]), moved: cards([.moved]), ended: cards([.ended]),
-            neighbours: Self.neighbours(page, query, request.words), several: active.count > 1, back: Self.path(query))
+            neighbours: Self.neighbours(page, query, request.words), several: active.count > 1,
+            back: Self.path(query))
         // The switch may have removed the address from this page.
         var notice = request.notice(.page)
         if let told = request.told, let number = request.toldOf, accounts[number] == nil {
             let title = try await self.accounts(session, [number]).first?.title
             notice = title.map { "\($0) – \(told.text(request.language))" }
         }
-        return try request.html(view, title: request.language.text("Your addresses"), notice: notice)
+        return try request.html(
+            view, title: request.language.text("Your addresses"), notice: notice)
     }
 
     /// Switches forwarding of all ticked addresses, one after the other.
     func switchSeveral(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
+        guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else {
+            throw PortalRefusal.notFound
+        }
         let back = Self.listPath(request.form["back"]?.text) ?? "/me"
         let start = "address-"
         let numbers = request.form.names.compactMap { name -> Int64? in
             let text = name.text
-            return text.utf8.starts(with: start.utf8) ? Int64(text.dropFirst(start.utf8.count)) : nil
+            return text.utf8.starts(with: start.utf8)
+                ? Int64(text.dropFirst(start.utf8.count)) : nil
         }
-        let addresses = try await accounts(session, numbers).filter(\.isActive).compactMap(\.address)
+        let addresses = try await accounts(session, numbers).filter(\.isActive).compactMap(
+            \.address)
         guard !addresses.isEmpty else { return request.redirect(back, told: .noneChosen) }
         let change = Self.change(session, now())
         try await pool.run {
-            for address in addresses { _ = try store.addresses.setForwarding(address, on: state == "on", by: .user, change) }
+            for address in addresses {
+                _ = try store.addresses.setForwarding(address, on: state == "on", by: .user, change)
+            }
         }
         return request.redirect(back, told: state == "on" ? .severalOn : .severalOff)
     }
@@ -122,7 +134,8 @@ extension PortalPage {
 
     private static func query(_ request: PortalRequest) -> AddressListQuery {
         AddressListQuery(
-            search: request.query("search")?.text ?? "", filter: (request.query("state")?.text).flatMap(AddressFilter.init),
+            search: request.query("search")?.text ?? "",
+            filter: (request.query("state")?.text).flatMap(AddressFilter.init),
             order: (request.query("order")?.text).flatMap(AddressListQuery.Order.init) ?? .name,
             page: request.query("page").flatMap(\.integer).flatMap(Int.init(exactly:)) ?? 1)
     }
@@ -137,7 +150,8 @@ extension PortalPage {
         return pairs.isEmpty ? "/me" : "/me?\(FormEncoding.encode(pairs))"
     }
 
-    /// The same from the hidden field of a form: accepts only paths that this page could have written.
+    /// The same from the hidden field of a form: accepts only paths that this
+    /// page could have written.
     static func listPath(_ text: String?) -> String? {
         guard let text, text == "/me" || text.hasPrefix("/me?"), text.utf8.count <= 2_000,
             let pairs = FormEncoding.pairs(text.utf8.dropFirst("/me?".utf8.count), maximum: 4)
@@ -146,7 +160,8 @@ extension PortalPage {
         return path(
             AddressListQuery(
                 search: value("search") ?? "", filter: value("state").flatMap(AddressFilter.init),
-                order: value("order").flatMap(AddressListQuery.Order.init) ?? .name, page: value("page").flatMap(Int.init) ?? 1))
+                order: value("order").flatMap(AddressListQuery.Order.init) ?? .name,
+                page: value("page").flatMap(Int.init) ?? 1))
     }
 
     private static func tools(
@@ -160,12 +175,14 @@ extension PortalPage {
             var other = query
             (other.filter, other.page) = (filter, 1)
             return AddressListView.Filter(
-                title: title(filter, language), count: words.number(count), path: path(other), isCurrent: filter == query.filter)
+                title: title(filter, language), count: words.number(count), path: path(other),
+                isCurrent: filter == query.filter)
         }
         return AddressListView.Tools(
             search: query.search, filter: query.filter?.name,
             orders: AddressListQuery.Order.allCases.map {
-                AddressListView.Order(name: $0.rawValue, title: title($0, language), isChosen: $0 == query.order)
+                AddressListView.Order(
+                    name: $0.rawValue, title: title($0, language), isChosen: $0 == query.order)
             }, filters: states)
     }
 
@@ -202,7 +219,8 @@ extension PortalPage {
             return path(other)
         }
         return AddressListView.Neighbours(
-            page: words.number(page.page), pages: words.number(page.pages), previous: other(page.page - 1),
+            page: words.number(page.page), pages: words.number(page.pages),
+            previous: other(page.page - 1),
             next: other(page.page + 1))
     }
 }

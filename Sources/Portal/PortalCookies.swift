@@ -39,14 +39,18 @@ struct PortalCookies: Sendable {
 
     /// A value in the form made here; nil for anything else.
     func value(_ name: String, in headers: HTTPFields) -> String? {
-        raw(name, in: headers).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
+        raw(name, in: headers).flatMap {
+            $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil
+        }
     }
 
     /// A word of this page, possibly with the number of the item concerned; nil for anything else.
     func telling(in headers: HTTPFields) -> (word: String, number: Int64?)? {
         guard let text = raw(Self.told, in: headers), text.utf8.count < 48 else { return nil }
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard let word = parts.first, !word.isEmpty, word.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), parts.count <= 2 else {
+        guard let word = parts.first, !word.isEmpty,
+            word.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), parts.count <= 2
+        else {
             return nil
         }
         return (String(word), parts.count == 2 ? Int64(parts[1]) : nil)
@@ -70,12 +74,16 @@ struct PortalCookies: Sendable {
         return nil
     }
 
-    private func raw(_ name: String, in headers: HTTPFields) -> String? { headers.cookie(fullName(name)) }
+    private func raw(_ name: String, in headers: HTTPFields) -> String? {
+        headers.cookie(fullName(name))
+    }
 
-    /// A Set-Cookie field. Lax: a link in a mail program leads to a page that recognizes its user; forms carry their own token.
+    /// A Set-Cookie field. Lax: a link in a mail program leads to a page that recognizes its user;
+    /// forms carry their own token.
     /// - Parameter age: seconds; 0 removes it.
     func set(_ name: String, _ value: String, age: Int64) -> String {
-        "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax" + (isSecure ? "; Secure" : "")
+        "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax"
+            + (isSecure ? "; Secure" : "")
     }
 
     /// The most sealed values of one kind: some 3 kB in all, which every proxy accepts.
@@ -87,13 +95,19 @@ struct PortalCookies: Sendable {
     /// - Parameter mark: base64url that the tab knows; nil for none.
     private func name(_ name: String, of mark: String?) -> String? {
         guard let mark else { return name }
-        guard Base64URL.decode(mark.utf8) != nil, mark.utf8.count >= Self.markLength else { return nil }
+        guard Base64URL.decode(mark.utf8) != nil, mark.utf8.count >= Self.markLength else {
+            return nil
+        }
         return "\(name)-\(String(decoding: Array(mark.utf8)[..<Self.markLength], as: UTF8.self))"
     }
 
     /// Sets a sealed value of a tab. If there are too many, it replaces the oldest ones.
-    func set(_ kind: String, of mark: String?, _ sealed: String?, in headers: HTTPFields) -> [String] {
-        guard let sealed, sealed.utf8.count <= 3_500, let name = name(kind, of: mark) else { return [] }
+    func set(
+        _ kind: String, of mark: String?, _ sealed: String?, in headers: HTTPFields
+    ) -> [String] {
+        guard let sealed, sealed.utf8.count <= 3_500, let name = name(kind, of: mark) else {
+            return []
+        }
         let others = names(kind, in: headers).filter { !$0.hasSameOctets(as: name) }
         // Browsers send the oldest first (RFC 6265 section 5.4).
         let surplus = others[..<max(0, others.count + 1 - Self.mostSealed)]
@@ -102,7 +116,9 @@ struct PortalCookies: Sendable {
 
     /// A sealed value of a tab: base64url. It is verified when it is opened.
     func sealed(_ kind: String, of mark: String?, in headers: HTTPFields) -> String? {
-        name(kind, of: mark).flatMap { raw($0, in: headers) }.flatMap { Base64URL.decode($0.utf8) == nil ? nil : $0 }
+        name(kind, of: mark).flatMap { raw($0, in: headers) }.flatMap {
+            Base64URL.decode($0.utf8) == nil ? nil : $0
+        }
     }
 
     func remove(_ name: String) -> String { set(name, "", age: 0) }
@@ -118,8 +134,13 @@ struct PortalCookies: Sendable {
         return headers.cookieNames.compactMap { name in
             guard name.utf8.starts(with: start) else { return nil }
             let mark = name.utf8.dropFirst(start.count)
-            guard mark.isEmpty || mark.count == Self.markLength + 1 && mark.first == UInt8(ascii: "-"),
-                mark.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") })
+            guard
+                mark.isEmpty
+                    || mark.count == Self.markLength + 1 && mark.first == UInt8(ascii: "-"),
+                mark.allSatisfy({
+                    $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-")
+                        || $0 == UInt8(ascii: "_")
+                })
             else { return nil }
             return kind + String(decoding: mark, as: UTF8.self)
         }

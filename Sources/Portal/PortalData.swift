@@ -1,9 +1,10 @@
-// The user's stored data and its deletion: at once, or on a later day until which it can be cancelled.
+// The user's stored data and its deletion: at once, or on a later day until
+// which it can be cancelled.
 
 import Accounts
-import SignIn
 import HTTP
 import Hummingbird
+import SignIn
 
 struct DataView: PageView {
     static let template = PageTemplate.data
@@ -34,26 +35,36 @@ extension PortalPage {
     func askToDelete(_ request: PortalRequest) throws -> Response {
         let language = request.language
         return try request.html(
-            DeleteView(days: deletionDays > 0 ? language.text("{n} days", count: deletionDays) : nil),
+            DeleteView(
+                days: deletionDays > 0 ? language.text("{n} days", count: deletionDays) : nil),
             title: language.text("Delete everything"))
     }
 
     /// Asks for confirmation by mail: access to an open session is not enough.
-    func sendDeletionLink(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+    func sendDeletionLink(_ request: PortalRequest, _ session: PageSession) async throws -> Response
+    {
         guard let browser = request.browser else { throw PortalRefusal.foreign }
         let link = try await pool.run {
-            try store.page.deletionLink(for: session, browser: browser, limits: mailer.settings.limits, now: now())
+            try store.page.deletionLink(
+                for: session, browser: browser, limits: mailer.settings.limits, now: now())
         }
         let language = request.language
-        guard sendLater("no deletion link was sent", { try mailer.send(link, .deletion, in: language, now: now()) }) else {
+        guard
+            sendLater(
+                "no deletion link was sent",
+                { try mailer.send(link, .deletion, in: language, now: now()) })
+        else {
             throw PortalRefusal.busy
         }
-        return try request.html(DeleteView(isSent: true), title: request.language.text("Check your inbox"))
+        return try request.html(
+            DeleteView(isSent: true), title: request.language.text("Check your inbox"))
     }
 
     func showDeletion(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (token, browser) = (try request.token(), request.browser)
-        let state = try await pool.run { try store.page.state(of: token, .deletion, browser: browser, now: now()) }
+        let state = try await pool.run {
+            try store.page.state(of: token, .deletion, browser: browser, now: now())
+        }
         guard state == .good else { return try deadLink(request, state) }
         return try request.html(
             DeleteNowView(token: token, day: deletionTime.map(request.words.date)),
@@ -65,38 +76,50 @@ extension PortalPage {
         guard let browser = request.browser else { throw PortalRefusal.foreign }
         let (time, planned) = (now(), deletionTime)
         let isDone = try await pool.run {
-            guard try store.page.useDeletionLink(token, session: session, browser: browser, now: time) else { return false }
+            guard
+                try store.page.useDeletionLink(token, session: session, browser: browser, now: time)
+            else { return false }
             if let planned {
-                try store.users.planDeletion(session.userID, at: planned, Self.change(session, time))
+                try store.users.planDeletion(
+                    session.userID, at: planned, Self.change(session, time))
             } else {
                 try store.users.remove(session.userID, Self.change(session, time))
             }
             return true
         }
         guard isDone else {
-            return try request.html(LinkView(), title: request.language.text("This link has expired"), status: .gone)
+            return try request.html(
+                LinkView(), title: request.language.text("This link has expired"), status: .gone)
         }
         if let planned {
-            try await tell(session.userID, .plannedDeletion, in: request.language) { $0.day = request.words.date(planned) }
+            try await tell(session.userID, .plannedDeletion, in: request.language) {
+                $0.day = request.words.date(planned)
+            }
             return request.redirect("/me/data", told: .deletionPlanned)
         }
         return request.redirect(
             "/me/goodbye",
-            cookies: [PortalCookies.session, PortalCookies.browser, PortalCookies.known].map(cookies.remove))
+            cookies: [PortalCookies.session, PortalCookies.browser, PortalCookies.known].map(
+                cookies.remove))
     }
 
     /// When a deletion requested now is due; nil for at once.
-    private var deletionTime: Int64? { deletionDays == 0 ? nil : now() + Int64(deletionDays) * 86_400 }
+    private var deletionTime: Int64? {
+        deletionDays == 0 ? nil : now() + Int64(deletionDays) * 86_400
+    }
 
     /// Cancels the scheduled deletion.
     func keepEverything(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        try await pool.run { try store.users.planDeletion(session.userID, at: nil, Self.change(session, now())) }
+        try await pool.run {
+            try store.users.planDeletion(session.userID, at: nil, Self.change(session, now()))
+        }
         return request.redirect("/me/data", told: .kept)
     }
 
     func showData(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         try request.html(
-            DataView(isEnding: session.deletesAt != nil), title: request.language.text("Your data"), notice: request.notice(.page)
+            DataView(isEnding: session.deletesAt != nil), title: request.language.text("Your data"),
+            notice: request.notice(.page)
         )
     }
 }

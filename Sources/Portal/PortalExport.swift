@@ -5,9 +5,9 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Support
 import PersonalData
 import SignIn
+import Support
 
 /// The data stored about the user, to read.
 struct StoredDataView: PageView {
@@ -38,7 +38,9 @@ extension PortalPage {
 
     func download(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let time = now()
-        let records = try await pool.run { try store.persons.records(user: session.userID, now: time) }
+        let records = try await pool.run {
+            try store.persons.records(user: session.userID, now: time)
+        }
         var headers: HTTPFields = [
             .cacheControl: "no-store",
             .contentDisposition: "attachment; filename=\"my-data.json\"",
@@ -53,7 +55,9 @@ extension PortalPage {
     /// The same as a page: the newest rows of each section, with the names used in the file.
     func readData(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let time = now()
-        let records = try await pool.run { try store.persons.records(user: session.userID, now: time) }
+        let records = try await pool.run {
+            try store.persons.records(user: session.userID, now: time)
+        }
         let words = request.words
         let sections = records.filter { !$0.rows.isEmpty }.map { section in
             let shown = section.rows.suffix(PortalExport.shownRows).reversed()
@@ -64,22 +68,27 @@ extension PortalPage {
                     StoredDataView.Row(
                         fields: row.compactMap { field in
                             PortalExport.read(field.value, words).map {
-                                StoredDataView.Field(name: PortalExport.heading(field.name), value: $0)
+                                StoredDataView.Field(
+                                    name: PortalExport.heading(field.name), value: $0)
                             }
                         })
                 })
         }
         return try request.html(
-            StoredDataView(sections: sections), title: request.language.text("Everything about you"))
+            StoredDataView(sections: sections), title: request.language.text("Everything about you")
+        )
     }
 }
 
-/// Sections and members in a fixed order, indented by two spaces per level, so that people can read the file too.
+/// Sections and members in a fixed order, indented by two spaces per level, so that people
+/// can read the file too.
 enum PortalExport {
     /// The most rows of a section that the page shows.
     static let shownRows = 20
 
-    static func text(_ records: [UserExportRecords], service: String, schema: String, at time: Int64) -> String {
+    static func text(
+        _ records: [UserExportRecords], service: String, schema: String, at time: Int64
+    ) -> String {
         var text =
             "{\n  \"$schema\": \(string(schema)),\n  \"service\": \(string(service)),\n  \"written_at\": \(string(timestamp(time)))"
         for section in records {
@@ -87,7 +96,8 @@ enum PortalExport {
             for (index, row) in section.rows.enumerated() {
                 text += (index == 0 ? "\n" : ",\n") + "    {"
                 text += row.enumerated().map { offset, field in
-                    (offset == 0 ? "\n" : ",\n") + "      \(string(field.name)): \(value(field.value))"
+                    (offset == 0 ? "\n" : ",\n")
+                        + "      \(string(field.name)): \(value(field.value))"
                 }.joined()
                 text += "\n    }"
             }
@@ -99,7 +109,8 @@ enum PortalExport {
     /// JSON Schema (draft 2020-12) of the file.
     static func schema(service: String) -> String {
         let sections = UserExportShape.all.map { section in
-            let fields = section.fields.map { "\(string($0.name)): \(type($0.kind))" }.joined(separator: ", ")
+            let fields = section.fields.map { "\(string($0.name)): \(type($0.kind))" }.joined(
+                separator: ", ")
             let required = section.fields.map { string($0.name) }.joined(separator: ", ")
             return """
                     \(string(section.name)): {"type": "array", "items": {"type": "object", "additionalProperties": false,
@@ -164,11 +175,15 @@ enum PortalExport {
         case .text(let text): string(text)
         case .flag(let flag): flag ? "true" : "false"
         case .time(let seconds): string(timestamp(seconds))
-        case .day(let day): string(String(timestamp(day.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)))
+        case .day(let day):
+            string(
+                String(
+                    timestamp(day.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)))
         case .words(let words): "[" + words.map(string).joined(separator: ", ") + "]"
         // Unchanged if it is JSON, otherwise as text, so that the whole stays JSON.
         case .json(let text):
-            (try? JSONSerialization.jsonObject(with: Data(text.utf8), options: [.fragmentsAllowed])) == nil ? string(text) : text
+            (try? JSONSerialization.jsonObject(with: Data(text.utf8), options: [.fragmentsAllowed]))
+                == nil ? string(text) : text
         }
     }
 

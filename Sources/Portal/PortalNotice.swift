@@ -56,14 +56,19 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .passkeyAdded, .passkeyRemoved: .passkeys
         case .authenticatorAdded, .authenticatorRemoved, .twoFactorsOn, .twoFactorsOff: .factors
         case .sessionEnded: .sessions
-        case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .signedInBefore, .deletionPlanned, .kept: .page
+        case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .signedInBefore,
+            .deletionPlanned, .kept:
+            .page
         }
     }
 
     func text(_ language: Catalogue) -> String {
         switch self {
-        case .forwardingOn: language.text("Forwarding is on: mail to this address reaches you again.")
-        case .forwardingOff: language.text("Forwarding is off: mail to this address is refused, and its sender is notified.")
+        case .forwardingOn:
+            language.text("Forwarding is on: mail to this address reaches you again.")
+        case .forwardingOff:
+            language.text(
+                "Forwarding is off: mail to this address is refused, and its sender is notified.")
         case .noted, .scheduled: language.text("Saved.")
         case .replaced: language.text("This is your new address. The old one no longer works.")
         case .hidden: language.text("This is the address that the app gets from now on.")
@@ -76,7 +81,8 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .severalOn: language.text("Forwarding is on for the addresses that you chose.")
         case .severalOff: language.text("Forwarding is off for the addresses that you chose.")
         case .noneChosen: language.text("Nothing was changed: tick an address first.")
-        case .codeSent: language.text("A message is on its way. Enter its code here, or open its link.")
+        case .codeSent:
+            language.text("A message is on its way. Enter its code here, or open its link.")
         case .confirmed: language.text("The inbox is confirmed.")
         case .refusalsTold: language.text("You are told by mail what is refused.")
         case .refusalsNotTold: language.text("You are not told by mail what is refused.")
@@ -84,16 +90,24 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .inboxRemoved: language.text("The inbox is removed.")
         case .passkeyAdded: language.text("The passkey is added. Use it the next time you sign in.")
         case .passkeyRemoved:
-            language.text("The passkey is removed. Your device may still offer it, but you cannot sign in with it.")
+            language.text(
+                "The passkey is removed. Your device may still offer it, but you cannot sign in with it."
+            )
         case .authenticatorAdded:
-            language.text("The authenticator app is set up. From now on, every sign-in needs its code or a passkey.")
-        case .authenticatorRemoved: language.text("The authenticator app is removed: its codes no longer count.")
+            language.text(
+                "The authenticator app is set up. From now on, every sign-in needs its code or a passkey."
+            )
+        case .authenticatorRemoved:
+            language.text("The authenticator app is removed: its codes no longer count.")
         case .twoFactorsOn: language.text("From now on, every sign-in needs a passkey.")
         case .twoFactorsOff: language.text("From now on, a code by mail is enough to sign in.")
         case .sessionEnded: language.text("That browser is signed out.")
         case .signedOut: language.text("You are signed out.")
-        case .signedInBefore: language.text("You were signed in here already. To use another address, sign out first.")
-        case .deletionPlanned: language.text("The day is set. A message tells you so, in case it was not you.")
+        case .signedInBefore:
+            language.text(
+                "You were signed in here already. To use another address, sign out first.")
+        case .deletionPlanned:
+            language.text("The day is set. A message tells you so, in case it was not you.")
         case .kept: language.text("Nothing is deleted.")
         }
     }

@@ -1,8 +1,7 @@
 // The user's own page: its routes and their dependencies.
 
-import Database
 import Accounts
-import SignIn
+import Database
 import HTTP
 import HTTPTypes
 import Hummingbird
@@ -11,10 +10,12 @@ import Logging
 import Mail
 import MailCrypto
 import RelayCore
+import SignIn
 import Support
 import WebAuthn
 
-/// `/me`: server-rendered, for users who sign in by a mailed code or link, or by a passkey; only passkeys need a script.
+/// `/me`: server-rendered, for users who sign in by a mailed code or link, or by a passkey; only
+/// passkeys need a script.
 package struct PortalPage: RouteModule {
     let store: Store
     let mailer: InboxMailer
@@ -39,7 +40,8 @@ package struct PortalPage: RouteModule {
     let upstream: UpstreamProvider?
     /// For passkeys; nil if the page's address has no host name.
     let relyingParty: RelyingParty?
-    /// Certificates of makers that can attest a new passkey's device; if empty, no attestation is requested.
+    /// Certificates of makers that can attest a new passkey's device; if empty, no
+    /// attestation is requested.
     let passkeyRoots: [Certificate]
 
     /// How surely every user must have signed in.
@@ -62,10 +64,14 @@ package struct PortalPage: RouteModule {
     /// Nil if users cannot reach the HTTP service. Throws if a template does not parse, which tests
     /// prevent.
     package init?(
-        store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
-        now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
-        proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
-        requiredLevel: SignInLevel = .any, limits: SignInLimits = .standard, looks: PageLooks = .standard, deletionDays: Int = 0,
+        store: Store, mailer: InboxMailer, queue: MailQueue,
+        tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
+        now: @escaping @Sendable () -> Int64,
+        monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
+        proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil,
+        signUp: SignUpRules = .closed,
+        requiredLevel: SignInLevel = .any, limits: SignInLimits = .standard,
+        looks: PageLooks = .standard, deletionDays: Int = 0,
         upstream: UpstreamProvider? = nil, passkeyRoots: [Certificate] = [], logger: Logger
     ) throws {
         self.provider = provider
@@ -84,13 +90,16 @@ package struct PortalPage: RouteModule {
         self.limits = limits
         let minutes = 600.0
         clients = RateLimiter(
-            perSecond: Double(limits.requestsPerNetwork) / minutes, burst: Double(limits.requestsPerNetwork))
+            perSecond: Double(limits.requestsPerNetwork) / minutes,
+            burst: Double(limits.requestsPerNetwork))
         tries = SignInTries(
             RateLimiter(
-                perSecond: Double(limits.wrongCodesPerNetwork) / minutes, burst: Double(limits.wrongCodesPerNetwork) / 3))
+                perSecond: Double(limits.wrongCodesPerNetwork) / minutes,
+                burst: Double(limits.wrongCodesPerNetwork) / 3))
         self.deletionDays = deletionDays
         self.upstream = upstream
-        views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)
+        views = try PortalViews(
+            service: mailer.settings.service, languages: mailer.languages, looks: looks)
         origin = url
         relyingParty = Self.relyingParty(url: url)
         self.passkeyRoots = passkeyRoots
@@ -111,7 +120,8 @@ package struct PortalPage: RouteModule {
             // Passkey Endpoints).
             asset(
                 routes, "/.well-known/passkey-endpoints", "application/json",
-                #"{"enroll":"\#(origin)/me/security","manage":"\#(origin)/me/security"}"#.utf8, lasts: false)
+                #"{"enroll":"\#(origin)/me/security","manage":"\#(origin)/me/security"}"#.utf8,
+                lasts: false)
         }
 
         // Open to everyone.
@@ -128,7 +138,9 @@ package struct PortalPage: RouteModule {
         step(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
-        open(routes, .get, "/me/goodbye") { try $0.html(GoodbyeView(), title: $0.language.text("Everything is deleted")) }
+        open(routes, .get, "/me/goodbye") {
+            try $0.html(GoodbyeView(), title: $0.language.text("Everything is deleted"))
+        }
 
         addSheetRoutes(to: routes)
         addSecondFactorRoutes(to: routes)
@@ -139,10 +151,14 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/sign-out", needsLevel: false) { try await signOut($0, $1) }
         signedIn(routes, .post, "/me/addresses/forwarding") { try await switchSeveral($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
-        signedIn(routes, .post, "/me/addresses/{account}/forwarding") { try await switchForwarding($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/forwarding") {
+            try await switchForwarding($0, $1)
+        }
         signedIn(routes, .post, "/me/addresses/{account}/notes") { try await setNotes($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/inbox") { try await chooseInbox($0, $1) }
-        signedIn(routes, .post, "/me/addresses/{account}/schedule") { try await scheduleSwitch($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/schedule") {
+            try await scheduleSwitch($0, $1)
+        }
         signedIn(routes, .get, "/me/addresses/{account}/replace") { try await askToReplace($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/replace") { try await replace($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/hide") { try await hide($0, $1) }
@@ -151,7 +167,9 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/addresses/{account}/object") { try await object($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/withdraw") { try await withdraw($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/write") { try await writeFirst($0, $1) }
-        signedIn(routes, .get, "/me/addresses/{account}/apps/{group}") { try await askToStop($0, $1) }
+        signedIn(routes, .get, "/me/addresses/{account}/apps/{group}") {
+            try await askToStop($0, $1)
+        }
         signedIn(routes, .post, "/me/addresses/{account}/apps/{group}") { try await stop($0, $1) }
         signedIn(routes, .get, "/me/inboxes") { try await showInboxes($0, $1) }
         signedIn(routes, .post, "/me/inboxes") { try await addInbox($0, $1) }
@@ -176,20 +194,26 @@ package struct PortalPage: RouteModule {
 
     /// For people who typed an address or followed an old link. Paths for programs keep their
     /// problem details.
-    package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? {
+    package func page(
+        for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext
+    ) -> Response? {
         let path = request.uri.path
         if SignInStep(path: path) != nil, request.wantsPage {
-            var response = try? PortalRequest(page: self, request: request, context: context).failure(problem)
+            var response = try? PortalRequest(page: self, request: request, context: context)
+                .failure(problem)
             for field in problem.headers { response?.headers[field.name] = field.value }
             return response
         }
         // The routes of these pages make their own error pages.
         guard isUnrouted else { return nil }
         let isPage = path == "/me" || path.hasPrefix("/me/")
-        let isProgram = ["/v1", "/auth", "/.well-known"].contains { path == $0 || path.hasPrefix($0 + "/") }
+        let isProgram = ["/v1", "/auth", "/.well-known"].contains {
+            path == $0 || path.hasPrefix($0 + "/")
+        }
         guard isPage || (!isProgram && request.wantsPage) else { return nil }
         var response = try? PortalRequest(page: self, request: request, context: context)
-            .failure(problem.status == .notFound ? PortalRefusal.notFound : PortalRefusal.notLikeThat)
+            .failure(
+                problem.status == .notFound ? PortalRefusal.notFound : PortalRefusal.notLikeThat)
         for field in problem.headers { response?.headers[field.name] = field.value }
         return response
     }
@@ -200,11 +224,16 @@ package struct PortalPage: RouteModule {
         let texts = ["name", "note", "words"].map { request.typed($0) }.filter { !$0.isEmpty }
         guard request.request.method == .post, !texts.isEmpty else { return nil }
         return try request.html(
-            LostView(texts: texts.enumerated().map { LostView.Text(number: $0.offset + 1, text: $0.element) }),
+            LostView(
+                texts: texts.enumerated().map {
+                    LostView.Text(number: $0.offset + 1, text: $0.element)
+                }),
             title: request.language.text("You were signed out"), status: .forbidden)
     }
 
-    private static let lasting = ["/me/inboxes", "/me/security", "/me/data", "/me/data/read", "/me/delete"]
+    private static let lasting = [
+        "/me/inboxes", "/me/security", "/me/data", "/me/data/read", "/me/delete",
+    ]
     private static let steps = [
         sheetPath, "/me/sign-in", "/me/sent", "/me/offer", secondPath, authenticatorPath,
     ]
@@ -227,19 +256,25 @@ package struct PortalPage: RouteModule {
     /// other address.
     func here(_ address: String) -> String? {
         if let list = Self.listPath(address) { return list }
-        let parts = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let parts = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+            .map(String.init)
         guard let path = parts.first, address.utf8.count <= 200 else { return nil }
         if parts.count == 1 {
-            let number = path.utf8.starts(with: "/me/addresses/".utf8) ? Int64(path.dropFirst("/me/addresses/".count)) : nil
+            let number =
+                path.utf8.starts(with: "/me/addresses/".utf8)
+                ? Int64(path.dropFirst("/me/addresses/".count)) : nil
             if let number { return "/me/addresses/\(number)" }
             return (Self.lasting + Self.steps).first { $0.hasSameOctets(as: path) }
         }
         let query = parts[1]
-        guard let step = Self.steps.first(where: { $0.hasSameOctets(as: path) }), query.utf8.starts(with: "request=".utf8) else {
+        guard let step = Self.steps.first(where: { $0.hasSameOctets(as: path) }),
+            query.utf8.starts(with: "request=".utf8)
+        else {
             return nil
         }
         let handle = String(query.dropFirst("request=".count))
-        return handle.utf8.count <= 64 && Base64URL.decode(handle.utf8) != nil ? "\(step)?request=\(handle)" : nil
+        return handle.utf8.count <= 64 && Base64URL.decode(handle.utf8) != nil
+            ? "\(step)?request=\(handle)" : nil
     }
 
     /// Stores the language in the browser. The form needs no token: it changes only the language,
@@ -249,15 +284,19 @@ package struct PortalPage: RouteModule {
         let known = languages.all.contains { $0.tag.hasSameOctets(as: tag) }
         return request.redirect(
             here(request.typed("here")) ?? "/me",
-            cookies: known ? [cookies.set(PortalCookies.language, tag, age: PortalCookies.languageAge)] : [])
+            cookies: known
+                ? [cookies.set(PortalCookies.language, tag, age: PortalCookies.languageAge)] : [])
     }
 
     /// - Parameter lasts: whether links include its version, so that caches may keep it for ever.
     private func asset(
-        _ routes: Routes, _ path: RouterPath, _ type: String, _ octets: some Sequence<UInt8> & Sendable, lasts: Bool = true
+        _ routes: Routes, _ path: RouterPath, _ type: String,
+        _ octets: some Sequence<UInt8> & Sendable, lasts: Bool = true
     ) {
         routes.open.get(path) { _, _ in
-            var headers: HTTPFields = [.cacheControl: "public, max-age=\(lasts ? "31536000, immutable" : "3600")"]
+            var headers: HTTPFields = [
+                .cacheControl: "public, max-age=\(lasts ? "31536000, immutable" : "3600")"
+            ]
             headers.append(PortalHeaders.policy())
             return Response(type: type, headers: headers, body: ByteBuffer(bytes: octets))
         }
@@ -266,7 +305,9 @@ package struct PortalPage: RouteModule {
     /// The icon of an app. Anyone who knows the app's identifier may see it.
     private func icon(_ context: APIContext) async throws -> Response {
         let clientID = context.parameters.get("client_id") ?? ""
-        guard let png = try await pool.run({ try store.apps.icon(clientID: clientID) }) else { throw PortalRefusal.notFound }
+        guard let png = try await pool.run({ try store.apps.icon(clientID: clientID) }) else {
+            throw PortalRefusal.notFound
+        }
         var headers: HTTPFields = [.cacheControl: "public, max-age=3600"]
         headers.append(PortalHeaders.policy())
         return Response(type: "image/png", headers: headers, body: ByteBuffer(bytes: png))
@@ -288,7 +329,8 @@ package struct PortalPage: RouteModule {
         add(to: routes, method, path, .open, isStep: true, handler)
     }
 
-    /// A route for signed-in users; others are sent to the sign-in page. Changes need the token of their form.
+    /// A route for signed-in users; others are sent to the sign-in page. Changes need
+    /// the token of their form.
     /// - Parameter needsLevel: whether it is only for users who signed in as surely as they must.
     func signedIn(
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath, needsLevel: Bool = true,
@@ -298,7 +340,9 @@ package struct PortalPage: RouteModule {
             guard let token = request.sessionToken, let session = try await session(request) else {
                 return try lost(request) ?? request.redirect("/me/sign-in")
             }
-            guard !needsLevel || session.level >= level(for: session) else { return request.redirect(Self.secondPath) }
+            guard !needsLevel || session.level >= level(for: session) else {
+                return request.redirect(Self.secondPath)
+            }
             var request = request
             request.csrf = PortalCSRF.token(for: token)
             request.deletesAt = session.deletesAt
@@ -307,15 +351,19 @@ package struct PortalPage: RouteModule {
             }
             guard method == .post else { return try await handler(request, session) }
             try request.checkForm()
-            return try await once(request, cookie: token, isSignedIn: true) { try await handler($0, session) }
+            return try await once(request, cookie: token, isSignedIn: true) {
+                try await handler($0, session)
+            }
         }
     }
 
     private func add(
-        to routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath, _ access: RouteAccess, isStep: Bool,
+        to routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath, _ access: RouteAccess,
+        isStep: Bool,
         _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
     ) {
-        routes.open(bodyLimit: Self.formLimit, access: access).on(path, method: method) { request, context -> Response in
+        routes.open(bodyLimit: Self.formLimit, access: access).on(path, method: method) {
+            request, context -> Response in
             var me = PortalRequest(page: self, request: request, context: context)
             do {
                 try me.checkOrigin()
@@ -339,7 +387,9 @@ package struct PortalPage: RouteModule {
         _ user: String, _ kind: NoticeKind, in language: Catalogue,
         _ complete: @escaping @Sendable (inout NoticeValues) -> Void = { _ in }
     ) async throws {
-        let inbox = try await pool.run { try store.inboxes.inboxes(user: user).first { $0.isDefault && $0.isVerified }?.address }
+        let inbox = try await pool.run {
+            try store.inboxes.inboxes(user: user).first { $0.isDefault && $0.isVerified }?.address
+        }
         guard let inbox else { return }
         _ = sendLater("no \(kind.rawValue) message was sent") {
             try mailer.tell(kind, to: inbox, in: language, now: now(), complete)
@@ -348,7 +398,8 @@ package struct PortalPage: RouteModule {
 
     /// Queues mail outside of the request; returns false if too much is waiting.
     /// - Parameter warning: the log message if the mail could not be sent.
-    func sendLater(_ warning: Logger.Message, _ send: @escaping @Sendable () throws -> Void) -> Bool {
+    func sendLater(_ warning: Logger.Message, _ send: @escaping @Sendable () throws -> Void) -> Bool
+    {
         queue.add { [logger] in
             do { try send() } catch { logger.warning(warning, metadata: ["detail": "\(error)"]) }
         }

@@ -74,7 +74,8 @@ struct SecurityView: PageView {
     let authenticator: Authenticator?
     /// Whether every sign-in of the user needs two factors.
     let needsTwoFactors: Bool
-    /// Whether the user decides that: an authenticator app serves for nothing else, and the installation may require it.
+    /// Whether the user decides that: an authenticator app serves for nothing else, and the
+    /// installation may require it.
     let canChoose: Bool
     let sessions: [Session]
     let signIns: [SignIn]
@@ -97,23 +98,31 @@ struct OfferView: PageView {
 }
 
 extension PortalPage {
-    /// The page as a relying party; nil if its address has no host name, because browsers then make no passkeys.
+    /// The page as a relying party; nil if its address has no host name, because
+    /// browsers then make no passkeys.
     static func relyingParty(url: String) -> RelyingParty? {
         guard let start = url.firstRange(of: "://")?.upperBound else { return nil }
         let host = url[start...].prefix { $0 != ":" && $0 != "/" }
-        guard !host.isEmpty, !host.hasPrefix("["), !host.allSatisfy({ $0.isNumber || $0 == "." }) else { return nil }
-        return RelyingParty(id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true)
+        guard !host.isEmpty, !host.hasPrefix("["), !host.allSatisfy({ $0.isNumber || $0 == "." })
+        else { return nil }
+        return RelyingParty(
+            id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true
+        )
     }
 
     /// The data that the script needs for a ceremony; nil if passkeys are not possible here.
-    func ceremony(_ ceremony: Ceremony, browser: String) throws -> (challenge: String, relyingParty: String)? {
+    func ceremony(
+        _ ceremony: Ceremony, browser: String
+    ) throws -> (challenge: String, relyingParty: String)? {
         guard let relyingParty else { return nil }
         let challenge = try store.passkeys.challenge(ceremony, browser: browser, now: now())
         return (Base64URL.encode(challenge), relyingParty.id)
     }
 
     private func octets(_ request: PortalRequest, _ name: WireText) throws -> [UInt8] {
-        guard let octets = Base64URL.decode(request.form[name]?.octets ?? []) else { throw PortalRefusal.foreign }
+        guard let octets = Base64URL.decode(request.form[name]?.octets ?? []) else {
+            throw PortalRefusal.foreign
+        }
         return octets
     }
 
@@ -123,28 +132,44 @@ extension PortalPage {
     /// browser learns only which passkey to forget.
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
-        guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
-        guard PortalCSRF.matches(request.form["csrf"], browser) else { return try await stale(request) }
+        guard let browser = request.browser, let relyingParty else {
+            return request.redirect(request.step("/me/sign-in"))
+        }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else {
+            return try await stale(request)
+        }
         let networks = request.clientNetworks
-        if let seconds = await tries.begin(networks, now: monotonic) { throw PortalRefusal.tooOften(seconds) }
+        if let seconds = await tries.begin(networks, now: monotonic) {
+            throw PortalRefusal.tooOften(seconds)
+        }
         var isWrong = true
         defer { tries.end(networks, isWrong: isWrong) }
-        let (credential, clientData) = (try octets(request, "credential"), try octets(request, "client_data"))
-        let (data, signature) = (try octets(request, "authenticator_data"), try octets(request, "signature"))
-        let (handle, challenge) = (try octets(request, "user_handle"), try octets(request, "challenge"))
+        let (credential, clientData) = (
+            try octets(request, "credential"), try octets(request, "client_data")
+        )
+        let (data, signature) = (
+            try octets(request, "authenticator_data"), try octets(request, "signature")
+        )
+        let (handle, challenge) = (
+            try octets(request, "user_handle"), try octets(request, "challenge")
+        )
         let old = request.sessionToken
         let outcome = try await pool.run {
             try store.passkeys.signIn(
-                relyingParty, credentialID: credential, clientData: clientData, authenticatorData: data, signature: signature,
-                userHandle: handle.isEmpty ? nil : handle, challenge: challenge, browser: browser, replacing: old, now: now())
+                relyingParty, credentialID: credential, clientData: clientData,
+                authenticatorData: data, signature: signature,
+                userHandle: handle.isEmpty ? nil : handle, challenge: challenge, browser: browser,
+                replacing: old, now: now())
         }
         switch outcome {
         case .session(let session):
             isWrong = false
             return try await enter(request, session)
         case .unknown:
-            return try await refusePasskey(request, user: nil, "no such passkey", unknown: Base64URL.encode(credential))
-        case .refused(let user, let reason): return try await refusePasskey(request, user: user, reason)
+            return try await refusePasskey(
+                request, user: nil, "no such passkey", unknown: Base64URL.encode(credential))
+        case .refused(let user, let reason):
+            return try await refusePasskey(request, user: user, reason)
         }
     }
 
@@ -152,50 +177,65 @@ extension PortalPage {
     private func refusePasskey(
         _ request: PortalRequest, user: String?, _ reason: String, unknown: String = ""
     ) async throws -> Response {
-        logger.warning("a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
+        logger.warning(
+            "a sign-in by passkey was refused",
+            metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
         return try await askForAddress(
             request,
-            alert: request.language.text("This passkey was removed here, or belongs to another site. Request a code instead."),
+            alert: request.language.text(
+                "This passkey was removed here, or belongs to another site. Request a code instead."
+            ),
             unknownPasskey: unknown, status: .forbidden)
     }
 
     // MARK: Signed-in users
 
     func showSecurity(
-        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok
+        _ request: PortalRequest, _ session: PageSession, problem: String? = nil,
+        status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let found = try await pool.run {
             (
                 passkeys: try store.passkeys.passkeys(user: session.userID),
                 sessions: try store.page.sessions(user: session.userID, now: now()),
                 signIns: try store.page.signIns(user: session.userID),
-                factors: try store.authenticators.factors(user: session.userID, host: relyingParty?.id)
+                factors: try store.authenticators.factors(
+                    user: session.userID, host: relyingParty?.id)
             )
         }
         let words = request.words
         let ceremony =
-            upstream?.settings.isOnly == true ? nil : try request.sessionToken.flatMap { try self.ceremony(.create, browser: $0) }
+            upstream?.settings.isOnly == true
+            ? nil : try request.sessionToken.flatMap { try self.ceremony(.create, browser: $0) }
         let newPasskey = try await self.newPasskey(session, ceremony)
         let view = SecurityView(
-            problem: problem, toldOfPasskeys: request.notice(.passkeys), toldOfSessions: request.notice(.sessions),
+            problem: problem, toldOfPasskeys: request.notice(.passkeys),
+            toldOfSessions: request.notice(.sessions),
             passkeys: found.passkeys.map { passkey in
                 SecurityView.Item(
-                    number: passkey.number, name: passkey.name, since: words.date(passkey.createdAt),
+                    number: passkey.number, name: passkey.name,
+                    since: words.date(passkey.createdAt),
                     used: passkey.lastUsedAt.map(words.date), isBackedUp: passkey.isBackedUp,
                     elsewhere: isOfThisHost(passkey) ? nil : passkey.host)
             }, newPasskey: newPasskey, showsPasskeys: newPasskey != nil || !found.passkeys.isEmpty,
             toldOfFactors: request.notice(.factors),
             authenticator: found.factors.authenticatorSince.map { since in
-                SecurityView.Authenticator(since: words.date(since), used: found.factors.authenticatorUsedAt.map(words.date))
+                SecurityView.Authenticator(
+                    since: words.date(since),
+                    used: found.factors.authenticatorUsedAt.map(words.date))
             }, needsTwoFactors: level(for: session) > .any,
-            canChoose: found.factors.authenticatorSince == nil && found.factors.passkeys > 0 && requiredLevel == .any,
+            canChoose: found.factors.authenticatorSince == nil && found.factors.passkeys > 0
+                && requiredLevel == .any,
             sessions: found.sessions.map {
                 SecurityView.Session(
                     number: $0.number, isThis: $0.number == session.number,
                     browser: $0.browser.map { self.name($0, words.language) },
                     since: words.date($0.createdAt),
                     seen: words.date($0.seenAt), way: way($0.method))
-            }, signIns: found.signIns.map { SecurityView.SignIn(at: words.time($0.at), way: way($0.method)) })
+            },
+            signIns: found.signIns.map {
+                SecurityView.SignIn(at: words.time($0.at), way: way($0.method))
+            })
         return try request.html(
             view, title: request.language.text("Sign-in"), status: status)
     }
@@ -213,18 +253,24 @@ extension PortalPage {
         }
         return SecurityView.NewPasskey(
             challenge: ceremony.challenge, rp: ceremony.relyingParty,
-            user: Base64URL.encode(store.passkeys.userHandle(session.userID)), inbox: PortalText.address(inbox.address),
-            known: passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(separator: " "),
+            user: Base64URL.encode(store.passkeys.userHandle(session.userID)),
+            inbox: PortalText.address(inbox.address),
+            known: passkeys.filter(isOfThisHost).map { Base64URL.encode($0.credentialID) }.joined(
+                separator: " "),
             attestation: passkeyRoots.isEmpty ? "none" : "direct")
     }
 
     /// The browser of a request, as in `Firefox on Linux`; nil if it is not known.
     func browserName(_ request: PortalRequest) -> String? {
-        BrowserName(userAgent: request.request.headers[.userAgent]).map { name($0, request.language) }
+        BrowserName(userAgent: request.request.headers[.userAgent]).map {
+            name($0, request.language)
+        }
     }
 
     private func name(_ browser: BrowserName, _ language: Catalogue) -> String {
-        language.text("{browser} on {system}", ["browser": browser.family.rawValue, "system": browser.system.rawValue])
+        language.text(
+            "{browser} on {system}",
+            ["browser": browser.family.rawValue, "system": browser.system.rawValue])
     }
 
     /// The page after a code, in a browser that can make a passkey. It is shown once.
@@ -240,8 +286,10 @@ extension PortalPage {
             )
         }
         let view = OfferView(
-            csrf: PortalCSRF.token(for: token), challenge: ceremony.challenge, rp: ceremony.relyingParty,
-            user: Base64URL.encode(store.passkeys.userHandle(session.userID)), inbox: PortalText.address(inbox.address),
+            csrf: PortalCSRF.token(for: token), challenge: ceremony.challenge,
+            rp: ceremony.relyingParty,
+            user: Base64URL.encode(store.passkeys.userHandle(session.userID)),
+            inbox: PortalText.address(inbox.address),
             attestation: passkeyRoots.isEmpty ? "none" : "direct",
             name: browserName(request) ?? "",
             onward: onward)
@@ -252,12 +300,15 @@ extension PortalPage {
 
     /// Whether to offer a passkey to a user who just signed in by a message.
     func offersPasskey(_ request: PortalRequest, session token: String) async throws -> Bool {
-        guard request.form["passkeys"] == "yes", relyingParty != nil, upstream?.settings.isOnly != true else { return false }
+        guard request.form["passkeys"] == "yes", relyingParty != nil,
+            upstream?.settings.isOnly != true
+        else { return false }
         let offered = cookies.value(PortalCookies.offered, in: request.request.headers)
         return try await pool.run {
             guard let session = try store.page.session(token, now: now()), session.method == .mail,
                 session.level >= level(for: session),
-                try offered?.hasSameOctets(as: store.page.knownBrowser(user: session.userID)) != true
+                try offered?.hasSameOctets(as: store.page.knownBrowser(user: session.userID))
+                    != true
             else { return false }
             return try !store.passkeys.passkeys(user: session.userID).contains(where: isOfThisHost)
         }
@@ -275,8 +326,12 @@ extension PortalPage {
     }
 
     func addPasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        guard let relyingParty, let token = request.sessionToken else { throw PortalRefusal.notFound }
-        let (clientData, attestation) = (try octets(request, "client_data"), try octets(request, "attestation"))
+        guard let relyingParty, let token = request.sessionToken else {
+            throw PortalRefusal.notFound
+        }
+        let (clientData, attestation) = (
+            try octets(request, "client_data"), try octets(request, "attestation")
+        )
         let (challenge, name) = (try octets(request, "challenge"), request.typed("name"))
         let change = Self.change(session, now())
         let factors = try await pool.run {
@@ -286,13 +341,16 @@ extension PortalPage {
         do {
             try await pool.run {
                 try store.passkeys.add(
-                    user: session.userID, relyingParty, clientData: clientData, attestationObject: attestation,
+                    user: session.userID, relyingParty, clientData: clientData,
+                    attestationObject: attestation,
                     challenge: challenge, browser: token, name: name, roots: passkeyRoots, change)
             }
             try await tell(session.userID, .newPasskey, in: request.language)
             // The offer was made while the user signed in to an app: the redirect leads back to the
             // app's request.
-            if let handle = request.form["request"]?.text, handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil {
+            if let handle = request.form["request"]?.text, handle.utf8.count <= 64,
+                Base64URL.decode(handle.utf8) != nil
+            {
                 return request.redirect("\(Self.sheetPath)?request=\(handle)")
             }
             return request.redirect("/me/security", told: .passkeyAdded)
@@ -304,7 +362,9 @@ extension PortalPage {
 
     func removePasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (number, change) = (try request.number("passkey"), Self.change(session, now()))
-        try await pool.run { try store.passkeys.remove(user: session.userID, number: number, change) }
+        try await pool.run {
+            try store.passkeys.remove(user: session.userID, number: number, change)
+        }
         return request.redirect("/me/security", told: .passkeyRemoved)
     }
 

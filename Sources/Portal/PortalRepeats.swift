@@ -1,7 +1,7 @@
 // A button that is pressed twice acts once: the second form gets the outcome of the first.
 
-import Hummingbird
 import HTTPTypes
+import Hummingbird
 import SignIn
 
 extension PortalPage {
@@ -17,9 +17,11 @@ extension PortalPage {
     ///   - isSignedIn: whether the cookie is that of a session. The pages to which such forms lead
     ///     need no other cookie.
     func once(
-        _ request: PortalRequest, cookie: String, isSignedIn: Bool, _ answer: (PortalRequest) async throws -> Response
+        _ request: PortalRequest, cookie: String, isSignedIn: Bool,
+        _ answer: (PortalRequest) async throws -> Response
     ) async throws -> Response {
-        let mark = store.page.formMark(cookie: cookie, path: request.request.uri.path, body: request.form.octets)
+        let mark = store.page.formMark(
+            cookie: cookie, path: request.request.uri.path, body: request.form.octets)
         var turn = try await pool.run { try store.page.beginForm(mark, now: now()) }
         let end = ContinuousClock.now + Self.patience
         while turn == .underWay {
@@ -47,8 +49,12 @@ extension PortalPage {
     }
 
     /// Answers the form of a person who may not be signed in yet.
-    func once(_ request: PortalRequest, _ answer: (PortalRequest) async throws -> Response) async throws -> Response {
-        guard let cookie = request.sessionToken ?? request.browser else { return try await answer(request) }
+    func once(
+        _ request: PortalRequest, _ answer: (PortalRequest) async throws -> Response
+    ) async throws -> Response {
+        guard let cookie = request.sessionToken ?? request.browser else {
+            return try await answer(request)
+        }
         return try await once(request, cookie: cookie, isSignedIn: false, answer)
     }
 

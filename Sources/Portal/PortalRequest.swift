@@ -15,7 +15,8 @@ import Support
 /// The token of a form: it cannot be made without the cookie.
 enum PortalCSRF {
     static func token(for cookie: String) -> String {
-        let code = HMACSHA256.authenticationCode(for: Array("postern form 1".utf8), key: Array(cookie.utf8))
+        let code = HMACSHA256.authenticationCode(
+            for: Array("postern form 1".utf8), key: Array(cookie.utf8))
         return String(decoding: Base32.encode(code.prefix(20)), as: UTF8.self)
     }
 
@@ -45,14 +46,18 @@ struct PortalRefusal: Error {
         text: "It took too long, or was finished already. Go back to the app and start again.")
     static let foreign = PortalRefusal(
         status: .forbidden, title: "That did not come from this page",
-        text: "The form was not sent from this page, or it is too old. Reload the page and try again.")
+        text:
+            "The form was not sent from this page, or it is too old. Reload the page and try again."
+    )
     static let notFound = PortalRefusal(
-        status: .notFound, title: "Page not found", text: "The address is wrong, or the page no longer exists.")
+        status: .notFound, title: "Page not found",
+        text: "The address is wrong, or the page no longer exists.")
     static let notLikeThat = PortalRefusal(
         status: .methodNotAllowed, title: "This page cannot be opened directly",
         text: "It is a step of a form. Go to the page with the form, and use the button there.")
     static let busy = PortalRefusal(
-        status: .serviceUnavailable, title: "Too much at once", text: "The service is overloaded. Try again in a minute.")
+        status: .serviceUnavailable, title: "Too much at once",
+        text: "The service is overloaded. Try again in a minute.")
 }
 
 struct PortalRequest: Sendable {
@@ -89,7 +94,8 @@ struct PortalRequest: Sendable {
     /// The language of the page: the user's choice, the app's, or the browser's.
     var language: Catalogue {
         page.languages.best(
-            (chosenLanguage.map { [$0] } ?? []) + (sheet?.request.uiLocales ?? []), accepted: request.headers[.acceptLanguage])
+            (chosenLanguage.map { [$0] } ?? []) + (sheet?.request.uiLocales ?? []),
+            accepted: request.headers[.acceptLanguage])
     }
     var words: PortalText { PortalText(language) }
     /// The cookie that ties a link to the browser that requested it.
@@ -100,13 +106,17 @@ struct PortalRequest: Sendable {
 
     /// A number in the path. Throws `PortalRefusal` (404).
     func number(_ name: String) throws -> Int64 {
-        guard let text = context.parameters.get(name), let number = Int64(text), number > 0 else { throw PortalRefusal.notFound }
+        guard let text = context.parameters.get(name), let number = Int64(text), number > 0 else {
+            throw PortalRefusal.notFound
+        }
         return number
     }
 
     /// A token in the path, in the form made here. Throws `PortalRefusal` (404).
     func token() throws -> String {
-        guard let text = context.parameters.get("token"), text.utf8.count == 32, Base32.isEncoded(text.utf8) else {
+        guard let text = context.parameters.get("token"), text.utf8.count == 32,
+            Base32.isEncoded(text.utf8)
+        else {
             throw PortalRefusal.notFound
         }
         return text
@@ -115,18 +125,26 @@ struct PortalRequest: Sendable {
     /// The last action: a word in a cookie that the page then removes. A link cannot set it, and a
     /// reload does not repeat it.
     var told: PortalNotice? { telling.flatMap { PortalNotice(rawValue: $0.word) } }
-    /// The item concerned, by the store's number: an account or inbox, shown only if it is one of the user's own.
+    /// The item concerned, by the store's number: an account or inbox, shown only if it
+    /// is one of the user's own.
     var toldOf: Int64? { telling?.number }
-    private var telling: (word: String, number: Int64?)? { page.cookies.telling(in: request.headers) }
+    private var telling: (word: String, number: Int64?)? {
+        page.cookies.telling(in: request.headers)
+    }
 
     /// Browsers report the origin of a request; requests from other origins are refused.
     func checkOrigin() throws {
         guard request.method != .get, request.method != .head else { return }
-        // With this page's no-referrer policy, browsers write `null`; Sec-Fetch-Site and the form's token still protect it.
-        if let origin = request.headers[.origin], origin != "null", origin.lowercased() != page.origin {
+        // With this page's no-referrer policy, browsers write `null`; Sec-Fetch-Site and the
+        // form's token still protect it.
+        if let origin = request.headers[.origin], origin != "null",
+            origin.lowercased() != page.origin
+        {
             throw PortalRefusal.foreign
         }
-        if let name = HTTPField.Name("Sec-Fetch-Site"), let site = request.headers[name], site != "same-origin", site != "none" {
+        if let name = HTTPField.Name("Sec-Fetch-Site"), let site = request.headers[name],
+            site != "same-origin", site != "none"
+        {
             throw PortalRefusal.foreign
         }
     }
@@ -136,7 +154,9 @@ struct PortalRequest: Sendable {
 
     /// A parameter of the address; nil if it is absent, empty or given twice.
     func query(_ name: WireText) -> WireText? {
-        guard let query = request.uri.query, query.utf8.count <= AuthorizationParameters.maximumLength else { return nil }
+        guard let query = request.uri.query,
+            query.utf8.count <= AuthorizationParameters.maximumLength
+        else { return nil }
         return AuthorizationParameters(query.utf8)?[name]
     }
 
@@ -144,7 +164,9 @@ struct PortalRequest: Sendable {
     /// their address names one. They keep a protection that these steps must give up: a window that
     /// opened the page cannot control it.
     mutating func openSheet() async throws {
-        guard page.provider != nil, let handle = (form["request"] ?? query("request"))?.text else { return }
+        guard page.provider != nil, let handle = (form["request"] ?? query("request"))?.text else {
+            return
+        }
         guard handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil else { return }
         self.handle = handle
         sheet = try await page.sheet(handle)
@@ -160,7 +182,9 @@ struct PortalRequest: Sendable {
 
     /// Throws `PortalRefusal` unless the form was made for this session.
     func checkForm() throws {
-        guard let sessionToken, PortalCSRF.matches(form["csrf"], sessionToken) else { throw PortalRefusal.foreign }
+        guard let sessionToken, PortalCSRF.matches(form["csrf"], sessionToken) else {
+            throw PortalRefusal.foreign
+        }
     }
 
     // MARK: Responses
@@ -170,7 +194,8 @@ struct PortalRequest: Sendable {
     ///   - alert: an error, which screen readers read at once.
     ///   - notice: what was done.
     func html<View: PageView>(
-        _ view: View, title: String, status: HTTPResponse.Status = .ok, alert: String? = nil, notice: String? = nil,
+        _ view: View, title: String, status: HTTPResponse.Status = .ok, alert: String? = nil,
+        notice: String? = nil,
         cookies: [String] = []
     ) throws -> Response {
         // The title of a page that only refuses states the error already.
@@ -178,10 +203,12 @@ struct PortalRequest: Sendable {
         let text = try page.views.render(
             view,
             PageTexts(
-                title: isError ? language.text("Error: {title}", ["title": title]) : title, alert: alert, notice: notice),
+                title: isError ? language.text("Error: {title}", ["title": title]) : title,
+                alert: alert, notice: notice),
             in: language, csrf: csrf, request: handle, here: here,
             reader: csrf.map { _ in
-                PageReader(inbox: inbox.map(PortalText.address), deletionDay: deletesAt.map(words.date))
+                PageReader(
+                    inbox: inbox.map(PortalText.address), deletionDay: deletesAt.map(words.date))
             })
         var headers: HTTPFields = [.cacheControl: "no-store"]
         headers.append(PortalHeaders.policy(hasScript: View.hasScript, formScheme: appScheme))
@@ -194,7 +221,9 @@ struct PortalRequest: Sendable {
         for cookie in cookies + (telling == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
         }
-        return Response(status: status, type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: text))
+        return Response(
+            status: status, type: "text/html; charset=utf-8", headers: headers,
+            body: ByteBuffer(string: text))
     }
 
     /// The page to which the choice of a language leads back: this page, if it has a lasting
@@ -205,7 +234,8 @@ struct PortalRequest: Sendable {
             return PortalPage.page(ofForm: path).flatMap { page.here(step($0)) ?? page.here($0) }
                 ?? (handle == nil ? "/me" : step(PortalPage.sheetPath))
         }
-        return page.here(step(path)) ?? page.here(path + (request.uri.query.map { "?\($0)" } ?? "")) ?? page.here(path)
+        return page.here(step(path)) ?? page.here(path + (request.uri.query.map { "?\($0)" } ?? ""))
+            ?? page.here(path)
             ?? (handle == nil ? "/me" : step(PortalPage.sheetPath))
     }
 
@@ -214,7 +244,9 @@ struct PortalRequest: Sendable {
     private var appScheme: String? {
         guard let uri = sheet?.request.target.redirectURI, WebOrigin(uri) == nil else { return nil }
         let scheme = uri.utf8.prefix { $0 != UInt8(ascii: ":") }
-        let isScheme = scheme.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) }
+        let isScheme = scheme.allSatisfy {
+            $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0)
+        }
         return isScheme && !scheme.isEmpty ? String(decoding: scheme, as: UTF8.self) : nil
     }
 
@@ -227,20 +259,32 @@ struct PortalRequest: Sendable {
     /// - Parameters:
     ///   - told: the action that the page reports.
     ///   - number: the item concerned.
-    func redirect(_ path: String, told: PortalNotice? = nil, of number: Int64? = nil, cookies: [String] = []) -> Response {
-        redirect(path, telling: told.map { told in number.map { "\(told.rawValue)-\($0)" } ?? told.rawValue }, cookies: cookies)
+    func redirect(
+        _ path: String, told: PortalNotice? = nil, of number: Int64? = nil, cookies: [String] = []
+    ) -> Response {
+        redirect(
+            path,
+            telling: told.map { told in number.map { "\(told.rawValue)-\($0)" } ?? told.rawValue },
+            cookies: cookies)
     }
 
     /// - Parameter telling: the value of its cookie.
     func redirect(_ path: String, telling: String?, cookies: [String] = []) -> Response {
         let cookies =
-            cookies + (telling.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? [])
-        var response = onward(to: path) ?? Response(status: .seeOther, headers: [.location: path, .cacheControl: "no-store"])
+            cookies
+            + (telling.map {
+                [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)]
+            } ?? [])
+        var response =
+            onward(to: path)
+            ?? Response(status: .seeOther, headers: [.location: path, .cacheControl: "no-store"])
         if response.status == .seeOther {
             response.headers.append(PortalHeaders.referrer)
             response.headers.append(PortalHeaders.policy())
         }
-        for cookie in cookies { response.headers.append(HTTPField(name: .setCookie, value: cookie)) }
+        for cookie in cookies {
+            response.headers.append(HTTPField(name: .setCookie, value: cookie))
+        }
         return response
     }
 
@@ -258,31 +302,42 @@ struct PortalRequest: Sendable {
     func failure(_ error: any Error) throws -> Response {
         switch error {
         case let refusal as PortalRefusal:
-            var response = try refuse(language.text(refusal.title), language.text(refusal.text), refusal.status)
+            var response = try refuse(
+                language.text(refusal.title), language.text(refusal.text), refusal.status)
             if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
             return response
         case let refusal as StoreFailure where refusal.isRefusal:
-            return try refuse(language.text("That cannot be done"), sentence(refusal), Problem(refusal).status)
+            return try refuse(
+                language.text("That cannot be done"), sentence(refusal), Problem(refusal).status)
         default:
             let problem = Problem(error)
             if problem.status.code >= 500 { context.logger.requestFailed(error) }
             let isOurs = problem.status.code >= 500
             return try refuse(
                 page.languages.words(problem.title, in: language)
-                    ?? (isOurs ? language.text("Something went wrong here") : language.text("That cannot be done")),
-                problem.detail.flatMap { page.languages.words(Languages.sentence($0), in: language) }
                     ?? (isOurs
-                        ? language.text("Try again later.") : language.text("Go back, reload the page, and try again.")),
+                        ? language.text("Something went wrong here")
+                        : language.text("That cannot be done")),
+                problem.detail.flatMap {
+                    page.languages.words(Languages.sentence($0), in: language)
+                }
+                    ?? (isOurs
+                        ? language.text("Try again later.")
+                        : language.text("Go back, reload the page, and try again.")),
                 problem.status)
         }
     }
 
-    private func refuse(_ title: String, _ text: String, _ status: HTTPResponse.Status) throws -> Response {
+    private func refuse(
+        _ title: String, _ text: String, _ status: HTTPResponse.Status
+    ) throws -> Response {
         try html(RefusalView(title: title, text: text), title: title, status: status)
     }
 
     /// Why the store refuses, in the user's words.
-    func sentence(_ refusal: StoreFailure) -> String { page.languages.sentence(of: refusal, in: language) }
+    func sentence(_ refusal: StoreFailure) -> String {
+        page.languages.sentence(of: refusal, in: language)
+    }
 }
 
 /// The page that continues by itself.

@@ -68,8 +68,12 @@ extension PortalPage {
         step(routes, .get, "/me/second") { try await showSecond($0) }
         step(routes, .post, "/me/second") { try await once($0) { try await useSecond($0) } }
         step(routes, .get, "/me/authenticator") { try await showAuthenticator($0) }
-        step(routes, .post, "/me/authenticator") { try await once($0) { try await addAuthenticator($0) } }
-        signedIn(routes, .post, "/me/authenticator/remove") { try await removeAuthenticator($0, $1) }
+        step(routes, .post, "/me/authenticator") {
+            try await once($0) { try await addAuthenticator($0) }
+        }
+        signedIn(routes, .post, "/me/authenticator/remove") {
+            try await removeAuthenticator($0, $1)
+        }
         signedIn(routes, .post, "/me/two-factors") { try await requireTwoFactors($0, $1) }
     }
 
@@ -80,13 +84,17 @@ extension PortalPage {
         max(requiredLevel, session.needsTwoFactors ? .twoFactor : .any)
     }
 
-    /// The same for an app's request: the strictest of the installation, the team, the app, the request and the user. Blocks.
+    /// The same for an app's request: the strictest of the installation, the team, the app, the
+    /// request and the user. Blocks.
     func level(_ sheet: OpenSheet, for session: PageSession) throws -> SignInLevel {
         let asked = AuthenticationClass.level(sheet.request.contextClasses)
-        return max(level(for: session), asked, try store.signInLevels.level(clientID: sheet.request.clientID))
+        return max(
+            level(for: session), asked,
+            try store.signInLevels.level(clientID: sheet.request.clientID))
     }
 
-    /// Whether a session may change how its user signs in: with two factors, where the user has a second one.
+    /// Whether a session may change how its user signs in: with two factors, where
+    /// the user has a second one.
     func mayChangeFactors(_ session: PageSession, _ factors: SecondFactors) -> Bool {
         factors.isEmpty || session.level >= min(level(for: session), .twoFactor)
     }
@@ -98,7 +106,9 @@ extension PortalPage {
     /// The host of passkeys that are made and used here; nil if there are none.
     private var passkeyHost: String? { upstream?.settings.isOnly == true ? nil : relyingParty?.id }
 
-    private func onward(_ request: PortalRequest) -> String { request.sheet == nil ? "/me" : request.step(Self.sheetPath) }
+    private func onward(_ request: PortalRequest) -> String {
+        request.sheet == nil ? "/me" : request.step(Self.sheetPath)
+    }
 
     // MARK: GET /me/second
 
@@ -124,12 +134,16 @@ extension PortalPage {
         guard ceremony != nil || level < .passkey else {
             throw PortalRefusal(
                 status: .forbidden, title: "A passkey is needed here",
-                text: "This service has no passkeys, and the app accepts nothing else. Tell the team of the app.")
+                text:
+                    "This service has no passkeys, and the app accepts nothing else. Tell the team of the app."
+            )
         }
         let newPasskey = try await self.newPasskey(session, ceremony)
         let view = NewFactorView(
-            csrf: PortalCSRF.token(for: token), team: team, needsPasskey: level == .passkey, newPasskey: newPasskey,
-            name: browserName(request) ?? "", appPath: level < .passkey ? request.step(Self.authenticatorPath) : nil)
+            csrf: PortalCSRF.token(for: token), team: team, needsPasskey: level == .passkey,
+            newPasskey: newPasskey,
+            name: browserName(request) ?? "",
+            appPath: level < .passkey ? request.step(Self.authenticatorPath) : nil)
         return try request.html(view, title: request.language.text("Add a second factor"))
     }
 
@@ -139,7 +153,8 @@ extension PortalPage {
     }
 
     private func askForSecond(
-        _ request: PortalRequest, _ factors: SecondFactors, _ level: SignInLevel, team: String?, problem: String?,
+        _ request: PortalRequest, _ factors: SecondFactors, _ level: SignInLevel, team: String?,
+        problem: String?,
         status: HTTPResponse.Status
     ) async throws -> Response {
         guard let token = request.sessionToken else { throw PortalRefusal.over }
@@ -149,15 +164,19 @@ extension PortalPage {
             cookie = cookies.set(PortalCookies.browser, browser, age: 86_400)
             passkey = try ceremony(.get, browser: browser).map {
                 SecondFactorView.PasskeyForm(
-                    csrf: PortalCSRF.token(for: browser), challenge: $0.challenge, rp: $0.relyingParty)
+                    csrf: PortalCSRF.token(for: browser), challenge: $0.challenge,
+                    rp: $0.relyingParty)
             }
         }
         // A code is not enough for an app that wants a passkey, but it is for adding one.
-        let takesCode = factors.authenticatorSince != nil && (level < .passkey || factors.passkeys == 0)
+        let takesCode =
+            factors.authenticatorSince != nil && (level < .passkey || factors.passkeys == 0)
         let view = SecondFactorView(
-            csrf: PortalCSRF.token(for: token), team: team, takesCode: takesCode, problem: problem, passkey: passkey)
+            csrf: PortalCSRF.token(for: token), team: team, takesCode: takesCode, problem: problem,
+            passkey: passkey)
         return try request.html(
-            view, title: request.language.text("One more step"), status: status, cookies: cookie.map { [$0] } ?? [])
+            view, title: request.language.text("One more step"), status: status,
+            cookies: cookie.map { [$0] } ?? [])
     }
 
     // MARK: POST /me/second
@@ -166,30 +185,40 @@ extension PortalPage {
         guard let token = request.sessionToken, let session = try await session(request) else {
             return request.redirect(request.step("/me/sign-in"))
         }
-        guard PortalCSRF.matches(request.form["csrf"], token) else { return request.redirect(request.step(Self.secondPath)) }
+        guard PortalCSRF.matches(request.form["csrf"], token) else {
+            return request.redirect(request.step(Self.secondPath))
+        }
         let language = request.language
         let code = request.typed("code")
         guard TypedCode.digits(code) != nil else {
             return try await showSecond(
-                request, problem: language.text("A code has six digits."), status: .unprocessableContent)
+                request, problem: language.text("A code has six digits."),
+                status: .unprocessableContent)
         }
         // The same wrong code, of a second press of the button, is no second try.
         let result: AuthenticatorResult =
             request.repetition == .refused
-            ? .wrong : try await pool.run { try store.authenticators.prove(session: session, code: code, now: now()) }
+            ? .wrong
+            : try await pool.run {
+                try store.authenticators.prove(session: session, code: code, now: now())
+            }
         switch result {
         case .accepted, .none: return request.redirect(onward(request))
         case .wrong:
             return try await showSecond(
                 request,
                 problem: language.text(
-                    "This code is wrong, or was used already. Wait for the next one in your app, and check the time of your phone."),
+                    "This code is wrong, or was used already. Wait for the next one in your app, and check the time of your phone."
+                ),
                 status: .unprocessableContent)
         case .tooMany(let seconds):
-            logger.warning("too many wrong codes of an authenticator app", metadata: ["user": "\(session.userID)"])
+            logger.warning(
+                "too many wrong codes of an authenticator app",
+                metadata: ["user": "\(session.userID)"])
             var response = try await showSecond(
                 request,
-                problem: language.text("Too many codes were wrong. Try again in some hours, or use a passkey."),
+                problem: language.text(
+                    "Too many codes were wrong. Try again in some hours, or use a passkey."),
                 status: .tooManyRequests)
             response.headers[.retryAfter] = "\(seconds)"
             return response
@@ -200,27 +229,39 @@ extension PortalPage {
 
     /// - Parameter old: the secret that the form had; nil for a new one.
     private func showAuthenticator(
-        _ request: PortalRequest, old: (secret: [UInt8], sealed: String)? = nil, problem: String? = nil
+        _ request: PortalRequest, old: (secret: [UInt8], sealed: String)? = nil,
+        problem: String? = nil
     ) async throws -> Response {
         guard let token = request.sessionToken, let session = try await session(request) else {
             return request.redirect(request.step("/me/sign-in"))
         }
         let (factors, inbox) = try await pool.run {
-            (try secondFactors(session), try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)))
+            (
+                try secondFactors(session),
+                try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber))
+            )
         }
         guard factors.authenticatorSince == nil else {
-            return request.redirect(request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
+            return request.redirect(
+                request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
         }
-        guard mayChangeFactors(session, factors) else { return request.redirect(request.step(Self.secondPath)) }
-        let (secret, sealed) = try old ?? store.authenticators.newSecret(session: session, now: now())
+        guard mayChangeFactors(session, factors) else {
+            return request.redirect(request.step(Self.secondPath))
+        }
+        let (secret, sealed) =
+            try old ?? store.authenticators.newSecret(session: session, now: now())
         let service = mailer.settings.service
         let account = PortalText.address(inbox.address)
-        // A long address does not fit into a code that a phone can read: without it, the app shows the service alone.
-        let uri = [account, ""].lazy.map { OneTimePassword.setUpURI(secret, service: service, account: $0) }
-            .first { QRCode($0) != nil }
+        // A long address does not fit into a code that a phone can read: without it,
+        // the app shows the service alone.
+        let uri = [account, ""].lazy.map {
+            OneTimePassword.setUpURI(secret, service: service, account: $0)
+        }
+        .first { QRCode($0) != nil }
         guard let uri, let code = QRCode(uri) else { throw Problem.fault() }
         let view = AuthenticatorView(
-            csrf: PortalCSRF.token(for: token), sealed: sealed, secret: Self.groups(OneTimePassword.text(secret)), uri: uri,
+            csrf: PortalCSRF.token(for: token), sealed: sealed,
+            secret: Self.groups(OneTimePassword.text(secret)), uri: uri,
             modules: code.path, side: code.size + 8, problem: problem,
             back: request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
         return try request.html(
@@ -232,7 +273,8 @@ extension PortalPage {
     private static func groups(_ text: String) -> String {
         let octets = Array(text.utf8)
         return stride(from: 0, to: octets.count, by: 4)
-            .map { String(decoding: octets[$0..<min($0 + 4, octets.count)], as: UTF8.self) }.joined(separator: " ")
+            .map { String(decoding: octets[$0..<min($0 + 4, octets.count)], as: UTF8.self) }.joined(
+                separator: " ")
     }
 
     private func addAuthenticator(_ request: PortalRequest) async throws -> Response {
@@ -240,34 +282,47 @@ extension PortalPage {
             return request.redirect(request.step("/me/sign-in"))
         }
         let again = request.step(Self.authenticatorPath)
-        guard PortalCSRF.matches(request.form["csrf"], token) else { return request.redirect(again) }
+        guard PortalCSRF.matches(request.form["csrf"], token) else {
+            return request.redirect(again)
+        }
         let factors = try await pool.run { try secondFactors(session) }
-        guard factors.authenticatorSince == nil, mayChangeFactors(session, factors) else { return request.redirect(again) }
+        guard factors.authenticatorSince == nil, mayChangeFactors(session, factors) else {
+            return request.redirect(again)
+        }
         let (sealed, code, time) = (request.typed("secret"), request.typed("code"), now())
         guard let secret = store.authenticators.secret(sealed, session: session, now: time) else {
             return request.redirect(again)
         }
         let isRight = try await pool.run {
-            try store.authenticators.add(session: session, secret: secret, code: code, Self.change(session, time))
+            try store.authenticators.add(
+                session: session, secret: secret, code: code, Self.change(session, time))
         }
         guard isRight else {
             return try await showAuthenticator(
                 request, old: (secret, sealed),
-                problem: request.language.text("This code is wrong. Enter the one that your app shows now."))
+                problem: request.language.text(
+                    "This code is wrong. Enter the one that your app shows now."))
         }
         try await tell(session.userID, .newAuthenticator, in: request.language)
         return request.sheet == nil
-            ? request.redirect("/me/security", told: .authenticatorAdded) : request.redirect(request.step(Self.sheetPath))
+            ? request.redirect("/me/security", told: .authenticatorAdded)
+            : request.redirect(request.step(Self.sheetPath))
     }
 
-    private func removeAuthenticator(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+    private func removeAuthenticator(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> Response {
         let change = Self.change(session, now())
         try await pool.run { try store.authenticators.remove(user: session.userID, change) }
         return request.redirect("/me/security", told: .authenticatorRemoved)
     }
 
-    private func requireTwoFactors(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        guard let state = request.form["state"]?.text, ["on", "off"].contains(where: { $0.hasSameOctets(as: state) }) else {
+    private func requireTwoFactors(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> Response {
+        guard let state = request.form["state"]?.text,
+            ["on", "off"].contains(where: { $0.hasSameOctets(as: state) })
+        else {
             throw PortalRefusal.notFound
         }
         let (isOn, change) = (state.hasSameOctets(as: "on"), Self.change(session, now()))

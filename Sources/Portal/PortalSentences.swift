@@ -6,7 +6,9 @@ import Languages
 extension Languages {
     /// The words for a text of ours. Nil for a text that is not for users, such as one that names a
     /// command for operators: the catalogues contain only texts for users.
-    func words(_ text: String, in language: Catalogue) -> String? { isForUsers(text) ? language.text(text) : nil }
+    func words(_ text: String, in language: Catalogue) -> String? {
+        isForUsers(text) ? language.text(text) : nil
+    }
 
     /// Why the store refuses. The catalogues have `{n}` in place of a number.
     func sentence(of refusal: StoreFailure, in language: Catalogue) -> String {
@@ -19,7 +21,9 @@ extension Languages {
         return switch refusal.code {
         case .refused(.notFound): language.text("This is not there any longer. Reload the page.")
         case .refused(.exists): language.text("That is there already.")
-        case .refused(.limit): language.text("That was too often, or too much. Try again later, or remove something first.")
+        case .refused(.limit):
+            language.text(
+                "That was too often, or too much. Try again later, or remove something first.")
         default: language.text("That is not possible at the moment. Reload the page and try again.")
         }
     }

@@ -40,7 +40,8 @@ struct PortalStyle: Sendable {
         let css = Embedded.style_css + (looks.colours.map(Self.css) ?? "")
         logo = looks.logo?.png
         let version = String(
-            decoding: Base32.encode(SHA256.hash(Array((css + Self.icon + Self.script).utf8) + (logo ?? [])).prefix(5)),
+            decoding: Base32.encode(
+                SHA256.hash(Array((css + Self.icon + Self.script).utf8) + (logo ?? [])).prefix(5)),
             as: UTF8.self)
         (self.css, self.version) = (css, version)
         tabIcon = logo == nil ? ("/me/mark.svg", "image/svg+xml") : ("/me/logo.png", "image/png")
@@ -56,6 +57,7 @@ struct PortalStyle: Sendable {
         func variables(_ scheme: AccentColours.Scheme) -> String {
             ":root { --accent: \(scheme.accent); --accent-hover: \(scheme.hover); --on-accent: \(scheme.onAccent); --tile: \(scheme.tile); }"
         }
-        return "\n\(variables(colours.light))\n@media (prefers-color-scheme: dark) {\n  \(variables(colours.dark))\n}\n"
+        return
+            "\n\(variables(colours.light))\n@media (prefers-color-scheme: dark) {\n  \(variables(colours.dark))\n}\n"
     }
 }

@@ -19,39 +19,52 @@ struct PortalText {
 
     /// The name of a language in itself: `Deutsch`.
     static func name(of language: Catalogue) -> String {
-        let name = Locale(identifier: language.tag).localizedString(forIdentifier: language.tag) ?? language.tag
+        let name =
+            Locale(identifier: language.tag).localizedString(forIdentifier: language.tag)
+            ?? language.tag
         // Some languages write their own name in lower case. In the list it begins with a capital
         // letter.
-        return name.unicodeScalars.first.map { $0.properties.titlecaseMapping + String(name.unicodeScalars.dropFirst()) } ?? name
+        return name.unicodeScalars.first.map {
+            $0.properties.titlecaseMapping + String(name.unicodeScalars.dropFirst())
+        } ?? name
     }
 
     /// `3 March 2026`, UTC.
     func date(_ seconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(seconds)).formatted(
-            Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).day().month(.wide).year())
+            Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).day().month(
+                .wide
+            ).year())
     }
 
     /// `3 March 2026 at 14:05 UTC`.
     func time(_ seconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(seconds)).formatted(
-            Date.FormatStyle(date: .long, time: .shortened, locale: locale, calendar: Self.calendar, timeZone: .gmt)) + " UTC"
+            Date.FormatStyle(
+                date: .long, time: .shortened, locale: locale, calendar: Self.calendar,
+                timeZone: .gmt)) + " UTC"
     }
 
     /// A day since 1970 in the same way.
-    func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
+    func day(_ day: Int64) -> String {
+        date(day.multipliedReportingOverflow(by: 86_400).partialValue)
+    }
 
     /// The select lists of a form for a day: day, month and year, in the order and the words of the
     /// reader. A date field would use the language of the browser, which may differ from that of
     /// the page.
     func lists(for days: ClosedRange<Int64>, chosen: FormDay, isInvalid: Bool) -> [DayList] {
-        let format = DateFormatter.dateFormat(fromTemplate: "yMMMMd", options: 0, locale: locale) ?? ""
+        let format =
+            DateFormatter.dateFormat(fromTemplate: "yMMMMd", options: 0, locale: locale) ?? ""
         let order = DayPart.allCases.sorted { $0.place(in: format) < $1.place(in: format) }
         return order.map { part in
             DayList(
-                name: part.rawValue, label: label(part), isInvalid: isInvalid, isFocused: isInvalid && part == order[0],
+                name: part.rawValue, label: label(part), isInvalid: isInvalid,
+                isFocused: isInvalid && part == order[0],
                 options: values(part, days).map { value in
                     DayOption(
-                        value: value, text: written(part, value), isChosen: chosen[part].hasSameOctets(as: String(value)))
+                        value: value, text: written(part, value),
+                        isChosen: chosen[part].hasSameOctets(as: String(value)))
                 })
         }
     }
@@ -88,11 +101,15 @@ struct PortalText {
 
     /// `no messages`, `1 message`, `12 messages`.
     func messages(_ count: Int) -> String {
-        count == 0 ? language.text("no messages") : language.text("{n} messages", count: count, written: number(count))
+        count == 0
+            ? language.text("no messages")
+            : language.text("{n} messages", count: count, written: number(count))
     }
 
     /// A text with a number, as in `{n} refused in 7 days`.
-    func count(_ english: String, _ count: Int) -> String { language.text(english, count: count, written: number(count)) }
+    func count(_ english: String, _ count: Int) -> String {
+        language.text(english, count: count, written: number(count))
+    }
 
     /// `a`, `a and b`, `a, b and c`.
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
@@ -108,9 +125,12 @@ struct PortalText {
             if counter.kind == .forwarded { sum.0 += counter.count } else { sum.1 += counter.count }
             sums[month] = sum
         }
-        let style = Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).month(.wide).year()
+        let style = Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).month(
+            .wide
+        ).year()
         return sums.sorted { $0.key > $1.key }.prefix(12).map { key, sum in
-            let first = Self.calendar.date(from: DateComponents(year: key / 12, month: key % 12 + 1, day: 1))
+            let first = Self.calendar.date(
+                from: DateComponents(year: key / 12, month: key % 12 + 1, day: 1))
             return AccountView.Month(
                 month: first?.formatted(style) ?? "", toYou: number(sum.0), fromYou: number(sum.1))
         }
@@ -126,14 +146,16 @@ struct PortalText {
     static func address(_ inbox: InboxAddress) -> String {
         let address = inbox.revealed
         let wire = address.wireForm
-        guard let at = wire.lastIndex(of: "@"), let domain = DomainName.toUnicode(address.domain) else { return wire }
+        guard let at = wire.lastIndex(of: "@"), let domain = DomainName.toUnicode(address.domain)
+        else { return wire }
         return wire[...at] + domain
     }
 
     /// The letter that represents a team: the first of its name, without an article.
     static func initial(_ name: String) -> String {
         let rest = name.lowercased().hasPrefix("the ") ? name.dropFirst(4) : name[...]
-        return String(rest.trimmingPrefix(while: { !$0.isLetter && !$0.isNumber }).prefix(1)).uppercased()
+        return String(rest.trimmingPrefix(while: { !$0.isLetter && !$0.isNumber }).prefix(1))
+            .uppercased()
     }
 }
 
@@ -196,7 +218,8 @@ struct FormDay {
 
     /// The year of a day since 1970.
     static func year(_ number: Int64) -> Int {
-        PortalText.calendar.component(.year, from: Date(timeIntervalSince1970: Double(number) * 86_400))
+        PortalText.calendar.component(
+            .year, from: Date(timeIntervalSince1970: Double(number) * 86_400))
     }
 
     var isIncomplete: Bool { day.isEmpty || month.isEmpty || year.isEmpty }
@@ -204,9 +227,11 @@ struct FormDay {
 
     /// Since 1970; nil for a day that does not exist.
     var number: Int64? {
-        guard let year = Int(year), (1970...9999).contains(year), let month = Int(month), (1...12).contains(month),
+        guard let year = Int(year), (1970...9999).contains(year), let month = Int(month),
+            (1...12).contains(month),
             let day = Int(day), (1...31).contains(day),
-            let date = PortalText.calendar.date(from: DateComponents(timeZone: .gmt, year: year, month: month, day: day))
+            let date = PortalText.calendar.date(
+                from: DateComponents(timeZone: .gmt, year: year, month: month, day: day))
         else { return nil }
         // Calendars accept 30 February as 2 March.
         let number = Day.number(Int64(date.timeIntervalSince1970))

@@ -1,4 +1,5 @@
-// Renders the page: one layout around every view. Templates are part of the program; values are escaped.
+// Renders the page: one layout around every view. Templates are part of the
+// program; values are escaped.
 
 import Accounts
 import HTTP
@@ -7,7 +8,8 @@ import Support
 
 /// A template of the page: the name of its file without `.mustache`.
 enum PageTemplate: String, CaseIterable, Sendable {
-    case account, authenticator, confirm, confirmed, data, delete, goodbye, inboxes, link, lost, offer, onward, overview, refusal, remove
+    case account, authenticator, confirm, confirmed, data, delete, goodbye, inboxes, link, lost,
+        offer, onward, overview, refusal, remove
     case replace, security
     case sent, sheet, stop
     case dataRead = "data-read"
@@ -147,7 +149,9 @@ struct PageReader {
 
 struct PortalViews: Sendable {
     private static let files = Embedded.files.reduce(into: [String: String]()) {
-        guard let name = $1.path.split(separator: "/").last, name.hasSuffix(".mustache") else { return }
+        guard let name = $1.path.split(separator: "/").last, name.hasSuffix(".mustache") else {
+            return
+        }
         $0[String(name.dropLast(".mustache".count))] = $1.text
     }
 
@@ -196,27 +200,35 @@ struct PortalViews: Sendable {
     ///   - here: the page to which the choice of a language leads back.
     ///   - reader: nil for a page without navigation.
     func render<View: PageView>(
-        _ view: View, _ texts: PageTexts, in language: Catalogue, csrf: String?, request: String?, here: String,
+        _ view: View, _ texts: PageTexts, in language: Catalogue, csrf: String?, request: String?,
+        here: String,
         reader: PageReader?
     ) throws -> String {
-        guard let language = languages[language.tag], let template = language.templates[View.template] else {
+        guard let language = languages[language.tag],
+            let template = language.templates[View.template]
+        else {
             throw Problem.fault()
         }
-        let frame = PageFrame(service: service, mark: style.mark, csrf: csrf, request: request, help: links.help)
+        let frame = PageFrame(
+            service: service, mark: style.mark, csrf: csrf, request: request, help: links.help)
         let navigation = reader.map { reader in
             PageSurroundings.Navigation(
                 items: PagePlace.allCases.map { place in
                     PageSurroundings.Navigation.Item(
-                        path: place.path, title: place.title(language.catalogue), isCurrent: place == View.place)
+                        path: place.path, title: place.title(language.catalogue),
+                        isCurrent: place == View.place)
                 }, inbox: reader.inbox)
         }
         let whole = PageSurroundings(
-            title: texts.title, home: request.map { "\(PortalPage.sheetPath)?request=\($0)" } ?? "/me",
+            title: texts.title,
+            home: request.map { "\(PortalPage.sheetPath)?request=\($0)" } ?? "/me",
             links: footer(language.catalogue), choices: choices(language.catalogue), here: here,
             language: language.catalogue.tag, isRightToLeft: language.catalogue.isRightToLeft,
-            hasScript: View.hasScript, isNarrow: reader == nil, version: style.version, icon: style.tabIcon.path,
+            hasScript: View.hasScript, isNarrow: reader == nil, version: style.version,
+            icon: style.tabIcon.path,
             iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay,
-            alert: texts.alert.map(PageSurroundings.Message.init), notice: texts.notice.map(PageSurroundings.Message.init),
+            alert: texts.alert.map(PageSurroundings.Message.init),
+            notice: texts.notice.map(PageSurroundings.Message.init),
             content: template.render(view, in: frame))
         return language.layout.render(whole, in: frame)
     }
@@ -225,12 +237,16 @@ struct PortalViews: Sendable {
         [
             (links.help, language.text("Help")), (links.privacy, language.text("Privacy")),
             (links.terms, language.text("Terms of use")), (links.imprint, language.text("Imprint")),
-        ].compactMap { target, title in target.map { PageSurroundings.Link(target: $0, title: title) } }
+        ].compactMap { target, title in
+            target.map { PageSurroundings.Link(target: $0, title: title) }
+        }
     }
 
     private func choices(_ language: Catalogue) -> [PageSurroundings.Choice] {
         languages.values.map(\.catalogue).map {
-            PageSurroundings.Choice(tag: $0.tag, name: PortalText.name(of: $0), isChosen: $0.tag.hasSameOctets(as: language.tag))
+            PageSurroundings.Choice(
+                tag: $0.tag, name: PortalText.name(of: $0),
+                isChosen: $0.tag.hasSameOctets(as: language.tag))
         }.sorted { $0.tag < $1.tag }
     }
 }

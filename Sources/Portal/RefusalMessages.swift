@@ -1,4 +1,5 @@
-// Notifies users by mail, at most once a week, that mail to them was refused for a reason that is new to them.
+// Notifies users by mail, at most once a week, that mail to them was refused for a
+// reason that is new to them.
 
 import Accounts
 import Database
@@ -11,11 +12,18 @@ import RelayCore
 import SignIn
 
 extension PortalPage {
-    func setRefusalNotices(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
+    func setRefusalNotices(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> Response {
+        guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else {
+            throw PortalRefusal.notFound
+        }
         let change = Self.change(session, now())
-        try await pool.run { try store.persons.setWantsRefusals(user: session.userID, state == "on", change) }
-        return request.redirect("/me/inboxes", told: state == "on" ? .refusalsTold : .refusalsNotTold)
+        try await pool.run {
+            try store.persons.setWantsRefusals(user: session.userID, state == "on", change)
+        }
+        return request.redirect(
+            "/me/inboxes", told: state == "on" ? .refusalsTold : .refusalsNotTold)
     }
 
     /// Messages that are taken from the store at once. If the mail server accepts none, only the
@@ -46,11 +54,15 @@ extension PortalPage {
             do {
                 let language = try mailer.language(of: notice.userID)
                 try mailer.tell(.refusals, to: notice.inbox, in: language, now: time) { values in
-                    // Contains no text of a sender: a refused sender must not reach the user this way.
-                    values.reasons = UserRefusal.allCases.filter(notice.kinds.contains).map { Self.reason($0, in: language) }
+                    // Contains no text of a sender: a refused sender
+                    // must not reach the user this way.
+                    values.reasons = UserRefusal.allCases.filter(notice.kinds.contains).map {
+                        Self.reason($0, in: language)
+                    }
                 }
             } catch {
-                logger.warning("no message about refused mail was sent", metadata: ["detail": "\(error)"])
+                logger.warning(
+                    "no message about refused mail was sent", metadata: ["detail": "\(error)"])
                 for rest in notices[index...] { try store.persons.giveBack(rest, now: time) }
                 return false
             }

@@ -25,7 +25,8 @@ final class SignInTries: Sendable {
 
     init(_ places: RateLimiter) { self.places = places }
 
-    /// Begins a try, which `end` must end. Returns nil on success, otherwise the whole seconds until there is a place.
+    /// Begins a try, which `end` must end. Returns nil on success, otherwise the whole
+    /// seconds until there is a place.
     /// - Parameter now: seconds on a clock that never goes back.
     func begin(_ networks: [ClientNetwork], now: () -> Double) async -> Int? {
         while true {

@@ -1,10 +1,10 @@
 // The configuration in the form that the rest of the program uses.
 
 import Accounts
-import SignIn
 import Foundation
 import HTTP
 import InternetMessage
+import SignIn
 import Support
 
 /// All settings. Defaults and their reasons are in `ConfigurationKey`.
@@ -184,30 +184,42 @@ package struct Configuration: Sendable {
     /// Converts checked values. Throws `ConfigurationError` for conflicts between several values.
     package init(_ resolved: ResolvedConfiguration) throws {
         let folder = ((resolved.path as NSString).deletingLastPathComponent as NSString)
-        func text(_ key: ConfigurationKey) -> String { if case .text(let text) = resolved.value(key) { text } else { "" } }
-        func integer(_ key: ConfigurationKey) -> Int { if case .integer(let number) = resolved.value(key) { number } else { 0 } }
-        func list(_ key: ConfigurationKey) -> [String] { if case .list(let items) = resolved.value(key) { items } else { [] } }
+        func text(_ key: ConfigurationKey) -> String {
+            if case .text(let text) = resolved.value(key) { text } else { "" }
+        }
+        func integer(_ key: ConfigurationKey) -> Int {
+            if case .integer(let number) = resolved.value(key) { number } else { 0 }
+        }
+        func list(_ key: ConfigurationKey) -> [String] {
+            if case .list(let items) = resolved.value(key) { items } else { [] }
+        }
         func path(_ key: ConfigurationKey) -> String {
             let text = text(key)
             let absolute = text.hasPrefix("/") ? text : folder.appendingPathComponent(text)
-            return absolute.hasPrefix("/") ? absolute : FileManager.default.currentDirectoryPath + "/" + absolute
+            return absolute.hasPrefix("/")
+                ? absolute : FileManager.default.currentDirectoryPath + "/" + absolute
         }
         func limit(_ key: ConfigurationKey) -> Limit {
-            Limit(max: integer(key), onExceed: key.facts.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
+            Limit(
+                max: integer(key),
+                onExceed: key.facts.consequence ?? .tryLater(code: 451, enhanced: "4.3.0"))
         }
         relayDomains = list(.relayDomains)
         formerRelayDomains = list(.formerRelayDomains)
         if let both = formerRelayDomains.first(where: relayDomains.contains) {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "former_relay_domains: \(both) is one of relay_domains, which are in use")
+                .invalidValue, at: resolved.path,
+                "former_relay_domains: \(both) is one of relay_domains, which are in use")
         }
         database = try DatabaseLocation(
-            text(.database), path: path(.database), connections: integer(.databaseConnections), at: resolved.path)
+            text(.database), path: path(.database), connections: integer(.databaseConnections),
+            at: resolved.path)
         keyFilePath = path(.keyFile)
         hostname = text(.hostname)
         authservID = text(.authservID)
         trustedAuthservIDs = list(.trustedAuthservIDs)
-        operatorAddress = text(.operatorAddress).isEmpty ? nil : try AddrSpec.typed(text(.operatorAddress))
+        operatorAddress =
+            text(.operatorAddress).isEmpty ? nil : try AddrSpec.typed(text(.operatorAddress))
         blockLists = list(.blockLists)
         if case .table(let table) = resolved.value(.localRecipients) {
             localRecipients = try table.mapValues(AddrSpec.typed)
@@ -217,41 +229,58 @@ package struct Configuration: Sendable {
         addressLength = integer(.addressLength)
         returnPathDays = integer(.returnPathDays)
         guard let smtpd = ListenAddress(text(.fanOutSmtpd)) else {
-            throw ConfigurationError(.invalidValue, at: resolved.path, "fan_out_smtpd: must be HOST:PORT")
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "fan_out_smtpd: must be HOST:PORT")
         }
         fanOut = text(.fanOut) == "on" ? smtpd : nil
         postfixDirectory = text(.postfixDirectory)
         milter = MilterSettings(
-            socket: text(.milterSocket), socketMode: UInt32(text(.milterSocketMode), radix: 8) ?? 0o660,
+            socket: text(.milterSocket),
+            socketMode: UInt32(text(.milterSocketMode), radix: 8) ?? 0o660,
             peers: list(.milterPeers))
         limits = Limits(
             messagesPerDay: limit(.limitsMessagesPerDay), messageSize: limit(.limitsMessageSize),
             headerField: limit(.limitsHeaderField),
-            headerFields: limit(.limitsHeaderFields), headerSize: limit(.limitsHeaderSize), hops: limit(.limitsHops),
+            headerFields: limit(.limitsHeaderFields), headerSize: limit(.limitsHeaderSize),
+            hops: limit(.limitsHops),
             recipients: limit(.limitsRecipients), replyMemory: limit(.limitsReplyMemory))
         suspension =
             integer(.suspensionFailures) == 0
             ? nil
             : Suspension(
-                failures: integer(.suspensionFailures), percent: integer(.suspensionPercent), days: integer(.suspensionDays)
+                failures: integer(.suspensionFailures), percent: integer(.suspensionPercent),
+                days: integer(.suspensionDays)
             )
         dns = DNSSettings(
-            servers: list(.dnsServers), timeoutMilliseconds: integer(.dnsTimeoutMilliseconds), tries: integer(.dnsTries),
+            servers: list(.dnsServers), timeoutMilliseconds: integer(.dnsTimeoutMilliseconds),
+            tries: integer(.dnsTries),
             budgetMilliseconds: integer(.dnsBudgetMilliseconds))
-        if case .providers(let rules) = resolved.value(.providers) { providers = rules } else { providers = .standard }
-        if case .issuers(let list) = resolved.value(.issuers) { issuers = list } else { issuers = [] }
-        log = LogSettings(level: text(.logLevel), format: LogSettings.Format(rawValue: text(.logFormat)) ?? .text)
+        if case .providers(let rules) = resolved.value(.providers) {
+            providers = rules
+        } else {
+            providers = .standard
+        }
+        if case .issuers(let list) = resolved.value(.issuers) {
+            issuers = list
+        } else {
+            issuers = []
+        }
+        log = LogSettings(
+            level: text(.logLevel), format: LogSettings.Format(rawValue: text(.logFormat)) ?? .text)
         let isOff = text(.httpListen) == "off"
         let (chain, key) = (text(.httpTLSCertificate), text(.httpTLSKey))
         guard chain.isEmpty == key.isEmpty else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "http.tls_certificate and http.tls_key: set both, or neither")
+                .invalidValue, at: resolved.path,
+                "http.tls_certificate and http.tls_key: set both, or neither")
         }
         http = HTTPSettings(
             listen: isOff ? nil : ListenAddress(text(.httpListen)),
             certificate: chain.isEmpty ? nil : (path(.httpTLSCertificate), path(.httpTLSKey)),
-            connections: integer(.httpConnections), connectionsPerClient: integer(.httpConnectionsPerClient),
-            proxies: TrustedProxies(list(.httpTrustedProxies)) ?? TrustedProxies(), bodySize: integer(.httpBodySize),
+            connections: integer(.httpConnections),
+            connectionsPerClient: integer(.httpConnectionsPerClient),
+            proxies: TrustedProxies(list(.httpTrustedProxies)) ?? TrustedProxies(),
+            bodySize: integer(.httpBodySize),
             requestsPerSecond: integer(.httpRequestsPerSecond))
         if let listen = http.listen, !listen.isLoopback, http.certificate == nil {
             throw ConfigurationError(
@@ -260,17 +289,22 @@ package struct Configuration: Sendable {
                     + "or listen on 127.0.0.1")
         }
         serviceName = text(.serviceName)
-        pageColours = try text(.pageColour).isEmpty ? nil : Self.colours(text(.pageColour), resolved.path)
+        pageColours =
+            try text(.pageColour).isEmpty ? nil : Self.colours(text(.pageColour), resolved.path)
         pageDeletionDays = integer(.pageDeletionDays)
         pageLogoPath = text(.pageLogo).isEmpty ? nil : path(.pageLogo)
         func link(_ key: ConfigurationKey) -> String? { text(key).isEmpty ? nil : text(key) }
         pageLinks = PageLinks(
-            help: link(.pageHelp), privacy: link(.pagePrivacy), terms: link(.pageTerms), imprint: link(.pageImprint))
+            help: link(.pageHelp), privacy: link(.pagePrivacy), terms: link(.pageTerms),
+            imprint: link(.pageImprint))
         publicURL = text(.httpPublicURL).isEmpty ? nil : text(.httpPublicURL)
-        eventRootsPath = text(.eventsTrustedCertificates).isEmpty ? nil : path(.eventsTrustedCertificates)
+        eventRootsPath =
+            text(.eventsTrustedCertificates).isEmpty ? nil : path(.eventsTrustedCertificates)
         allowsPrivateReceivers = text(.eventsPrivateReceivers) == "yes"
         let page = text(.providerAuthorizationEndpoint)
-        guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
+        guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"),
+            !page.contains("#")
+        else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
                 "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
@@ -278,75 +312,98 @@ package struct Configuration: Sendable {
         let isPageBuiltIn = text(.signInPage) == "built-in"
         if isPageBuiltIn, publicURL == nil {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, at which browsers reach it"
+                .invalidValue, at: resolved.path,
+                "sign_in.page: the built-in page needs http.public_url, at which browsers reach it"
             )
         }
         let signInPage = isPageBuiltIn ? "\(text(.httpPublicURL))/sign-in" : text(.signInPage)
         let isURL = signInPage.hasPrefix("https://") || signInPage.hasPrefix("http://")
-        guard signInPage.isEmpty || isURL && !signInPage.contains("#") && signInPage.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        guard
+            signInPage.isEmpty
+                || isURL && !signInPage.contains("#")
+                    && signInPage.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "sign_in.page: must be built-in, or a URL as in https://sign-in.example/")
+                .invalidValue, at: resolved.path,
+                "sign_in.page: must be built-in, or a URL as in https://sign-in.example/")
         }
         guard page.isEmpty || signInPage.isEmpty else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "sign_in.page and provider.authorization_endpoint: set one of them, or neither")
+                .invalidValue, at: resolved.path,
+                "sign_in.page and provider.authorization_endpoint: set one of them, or neither")
         }
         provider = ProviderSettings(
             issuer: text(.providerIssuer).isEmpty ? nil : text(.providerIssuer),
-            authorizationEndpoint: page.isEmpty ? nil : page, signInPage: signInPage.isEmpty ? nil : signInPage,
-            isPageBuiltIn: isPageBuiltIn, level: SignInLevel(rawValue: text(.signInRequire)) ?? .any,
+            authorizationEndpoint: page.isEmpty ? nil : page,
+            signInPage: signInPage.isEmpty ? nil : signInPage,
+            isPageBuiltIn: isPageBuiltIn,
+            level: SignInLevel(rawValue: text(.signInRequire)) ?? .any,
             signUp: SignUpRules(
-                SignUpRules.Mode(rawValue: text(.signInSignUp)) ?? .closed, domains: list(.signInSignUpDomains)),
+                SignUpRules.Mode(rawValue: text(.signInSignUp)) ?? .closed,
+                domains: list(.signInSignUpDomains)),
             limits: SignInLimits(
                 requestsPerNetwork: integer(.signInMessagesPerNetwork),
                 wrongCodesPerNetwork: integer(.signInWrongCodesPerNetwork),
                 wrongCodesPerHour: integer(.signInWrongCodesPerHour)),
             sessions: SessionLifetime(
-                total: Int64(integer(.signInSessionHours)) * 3_600, idle: Int64(integer(.signInIdleMinutes)) * 60),
+                total: Int64(integer(.signInSessionHours)) * 3_600,
+                idle: Int64(integer(.signInIdleMinutes)) * 60),
             upstream: try UpstreamSource(
-                text, scopes: list(.signInUpstreamScopes), secretPath: path(.signInUpstreamSecretFile),
+                text, scopes: list(.signInUpstreamScopes),
+                secretPath: path(.signInUpstreamSecretFile),
                 hasPage: publicURL != nil, at: resolved.path),
             languagesPath: text(.signInLanguages).isEmpty ? nil : path(.signInLanguages),
             passkeyRootsPath: text(.signInPasskeyRoots).isEmpty ? nil : path(.signInPasskeyRoots),
             refreshesPerDay: integer(.providerRefreshesPerDay))
         let relayDomains = relayDomains
-        if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
+        if let url = publicURL, url.hasPrefix("http://"),
+            !Self.isLoopback(String(url.dropFirst("http://".count)))
+        {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
-                "http.public_url: users' cookies would be sent unencrypted: use https, except on loopback")
+                "http.public_url: users' cookies would be sent unencrypted: use https, except on loopback"
+            )
         }
         guard let submission = ListenAddress(text(.mailSubmission)) else {
-            throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: must be HOST:PORT")
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "mail.submission: must be HOST:PORT")
         }
-        let security = MailSettings.Security(rawValue: text(.mailSubmissionTLS)) ?? (submission.isLoopback ? .none : .starttls)
+        let security =
+            MailSettings.Security(rawValue: text(.mailSubmissionTLS))
+            ?? (submission.isLoopback ? .none : .starttls)
         let (user, password) = (text(.mailSubmissionUser), text(.mailSubmissionPasswordFile))
         guard user.isEmpty == password.isEmpty else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "mail.submission_user and mail.submission_password_file: set both, or neither")
+                .invalidValue, at: resolved.path,
+                "mail.submission_user and mail.submission_password_file: set both, or neither")
         }
         guard user.isEmpty || security != .none || submission.isLoopback else {
             throw ConfigurationError(
                 .invalidValue, at: resolved.path,
-                "mail.submission_user: the password would be sent unencrypted: set mail.submission_tls")
+                "mail.submission_user: the password would be sent unencrypted: set mail.submission_tls"
+            )
         }
         mail = MailSettings(
             submission: submission, security: security,
             credentials: user.isEmpty ? nil : (user, path(.mailSubmissionPasswordFile)),
-            rootsPath: text(.mailTrustedCertificates).isEmpty ? nil : path(.mailTrustedCertificates),
+            rootsPath: text(.mailTrustedCertificates).isEmpty
+                ? nil : path(.mailTrustedCertificates),
             from: try AddrSpec.typed(text(.mailFrom)),
             templates: text(.mailTemplates).isEmpty ? nil : path(.mailTemplates))
         verification = VerificationSettings(
             hours: integer(.verificationHours), tries: integer(.verificationTries),
             perInbox: integer(.verificationPerInbox),
-            perUser: integer(.verificationPerUser), perInstallation: integer(.verificationPerInstallation),
+            perUser: integer(.verificationPerUser),
+            perInstallation: integer(.verificationPerInstallation),
             toStrangers: integer(.verificationToStrangers))
         guard relayDomains.contains(mail.from.domain) else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "mail.from: must be at a relay domain, for which Postern signs its mail")
+                .invalidValue, at: resolved.path,
+                "mail.from: must be at a relay domain, for which Postern signs its mail")
         }
         for address in [operatorAddress].compactMap({ $0 }) + localRecipients.values {
-            guard !relayDomains.contains(where: { DomainName.isEqualOrBelow(address.domain, $0) }) else {
+            guard !relayDomains.contains(where: { DomainName.isEqualOrBelow(address.domain, $0) })
+            else {
                 throw ConfigurationError(
                     .invalidValue, at: resolved.path,
                     "\(address.wireForm) is at a relay domain: mail to it would come back here")
@@ -354,10 +411,13 @@ package struct Configuration: Sendable {
         }
     }
 
-    private static func colours(_ text: String, _ path: String) throws(ConfigurationError) -> AccentColours {
+    private static func colours(
+        _ text: String, _ path: String
+    ) throws(ConfigurationError) -> AccentColours {
         guard let colour = Colour(text) else {
             throw ConfigurationError(
-                .invalidValue, at: path, "page.colour: must be a colour, as in '#0f5c55' (in quotation marks)")
+                .invalidValue, at: path,
+                "page.colour: must be a colour, as in '#0f5c55' (in quotation marks)")
         }
         guard let colours = AccentColours(colour) else {
             let contrast = (AccentColours.contrast(of: colour) * 10).rounded(.down) / 10

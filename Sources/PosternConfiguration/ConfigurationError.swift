@@ -2,7 +2,8 @@
 
 import Support
 
-/// A configuration that cannot be used. One line: the place, the problem and the remedy. Never repeats a secret.
+/// A configuration that cannot be used. One line: the place, the problem and the remedy.
+/// Never repeats a secret.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     package struct Code: RawRepresentable, Sendable, Hashable {
         package let rawValue: String
@@ -43,7 +44,9 @@ enum NearestName {
     /// The candidate at the smallest edit distance, if that distance is at most a third of the
     /// name's length, or 2 if that is more.
     static func find(_ name: String, among candidates: [String]) -> String? {
-        let best = candidates.map { (name: $0, distance: editDistance(name, $0)) }.min { $0.distance < $1.distance }
+        let best = candidates.map { (name: $0, distance: editDistance(name, $0)) }.min {
+            $0.distance < $1.distance
+        }
         guard let best, best.distance <= max(2, name.utf8.count / 3) else { return nil }
         return best.name
     }

@@ -28,7 +28,8 @@ package struct ConfigurationFile {
                 code == ENOENT ? .missing : code == EACCES ? .notPermitted : .inputOutput, at: path,
                 code != ENOENT
                     ? "the configuration cannot be read: \(code == 0 ? "it is not UTF-8" : String(cString: strerror(code)))"
-                    : "there is no configuration file: name it with --config or POSTERN_CONFIG, or create one with postern init")
+                    : "there is no configuration file: name it with --config or POSTERN_CONFIG, or create one with postern init"
+            )
         }
         try self.init(text: text, name: path)
     }
@@ -46,7 +47,8 @@ package struct ConfigurationFile {
             return
         }
         guard case .mapping(let mapping) = root else {
-            throw ConfigurationError(.syntax, at: name, "the file is not a mapping of keys to values")
+            throw ConfigurationError(
+                .syntax, at: name, "the file is not a mapping of keys to values")
         }
         var reader = Reader(name: name)
         try reader.read(mapping, prefix: "")
@@ -67,13 +69,18 @@ package struct ConfigurationFile {
                 let path = prefix + key
                 if let key = ConfigurationKey(rawValue: path) {
                     if let first = entries[key] {
-                        throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) is set already, in line \(first.line)")
+                        throw ConfigurationError(
+                            .syntax, at: "\(name):\(line)",
+                            "\(path) is set already, in line \(first.line)")
                     }
                     entries[key] = (try value(valueNode, line), line)
-                } else if ConfigurationKey.allCases.contains(where: { $0.rawValue.hasPrefix(path + ".") }) {
+                } else if ConfigurationKey.allCases.contains(where: {
+                    $0.rawValue.hasPrefix(path + ".")
+                }) {
                     if valueNode.isNull { continue }  // every key of the section is commented out
                     guard case .mapping(let inner) = valueNode else {
-                        throw ConfigurationError(.syntax, at: "\(name):\(line)", "\(path) contains further keys")
+                        throw ConfigurationError(
+                            .syntax, at: "\(name):\(line)", "\(path) contains further keys")
                     }
                     try read(inner, prefix: path + ".")
                 } else {
@@ -99,7 +106,8 @@ package struct ConfigurationFile {
                     for (key, inner) in mapping {
                         guard case .mapping(let settings) = inner else {
                             throw ConfigurationError(
-                                .syntax, at: "\(name):\(key.mark?.line ?? line)", "must be a mapping of settings")
+                                .syntax, at: "\(name):\(key.mark?.line ?? line)",
+                                "must be a mapping of settings")
                         }
                         result[try text(key, line)] = try table(settings, line)
                     }
@@ -107,7 +115,8 @@ package struct ConfigurationFile {
                 }
                 return .table(try table(mapping, line))
             case .alias:
-                throw ConfigurationError(.syntax, at: "\(name):\(line)", "YAML aliases are not supported here")
+                throw ConfigurationError(
+                    .syntax, at: "\(name):\(line)", "YAML aliases are not supported here")
             }
         }
 
@@ -116,7 +125,8 @@ package struct ConfigurationFile {
             for (key, value) in mapping {
                 // A list in braces is read as texts separated by commas.
                 if case .sequence(let items) = value {
-                    result[try text(key, line)] = try items.map { try text($0, line) }.joined(separator: ",")
+                    result[try text(key, line)] = try items.map { try text($0, line) }.joined(
+                        separator: ",")
                 } else {
                     result[try text(key, line)] = try text(value, line)
                 }
@@ -126,7 +136,8 @@ package struct ConfigurationFile {
 
         private func text(_ node: Node, _ line: Int) throws -> String {
             guard case .scalar(let scalar) = node else {
-                throw ConfigurationError(.syntax, at: "\(name):\(node.mark?.line ?? line)", "must be a single value")
+                throw ConfigurationError(
+                    .syntax, at: "\(name):\(node.mark?.line ?? line)", "must be a single value")
             }
             return scalar.string
         }
@@ -144,7 +155,9 @@ func unknownKeyMessage(_ path: String) -> String {
 extension Node {
     /// Whether this is YAML's null: nothing, `~` or `null` without quotes.
     fileprivate var isNull: Bool {
-        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
+        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else {
+            return false
+        }
         return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
     }
 }

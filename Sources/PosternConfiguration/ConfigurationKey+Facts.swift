@@ -10,7 +10,8 @@ extension ConfigurationKey {
         case .relayDomains:
             Facts(
                 .domains, .required, live: true,
-                "The domains of relay addresses. New addresses are issued in the first; the others keep working.")
+                "The domains of relay addresses. New addresses are issued in the first; the others keep working."
+            )
         case .formerRelayDomains:
             Facts(
                 .domains, .value(.list([])),
@@ -29,15 +30,18 @@ extension ConfigurationKey {
         case .keyFile:
             Facts(
                 .text, .value(.text("postern.keys")),
-                "The keys that open inboxes and sign tokens, mode 0600. Keep it apart from backups of the database.")
+                "The keys that open inboxes and sign tokens, mode 0600. Keep it apart from backups of the database."
+            )
         case .hostname:
             Facts(
-                .domain, .derived("this machine's name, or the first relay domain if that name has no dot"),
+                .domain,
+                .derived("this machine's name, or the first relay domain if that name has no dot"),
                 "The host name of this machine in mail that it writes.")
         case .authservID:
             Facts(
                 .token, .derived("the first relay domain"), live: true,
-                "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay.")
+                "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."
+            )
         case .trustedAuthservIDs:
             Facts(
                 .words, .value(.list([])), live: true,
@@ -46,11 +50,13 @@ extension ConfigurationKey {
         case .operatorAddress:
             Facts(
                 .address, .absent, live: true,
-                "Where mail to postmaster and abuse at the relay domains goes (RFC 2142). Set it before going live.")
+                "Where mail to postmaster and abuse at the relay domains goes (RFC 2142). Set it before going live."
+            )
         case .localRecipients:
             Facts(
                 .addresses, .value(.table([:])), live: true,
-                "Further local parts at the relay domains, and the addresses that get their mail: DMARC reports, TLS-RPT, feedback loops.")
+                "Further local parts at the relay domains, and the addresses that get their mail: DMARC reports, TLS-RPT, feedback loops."
+            )
         case .blockLists:
             Facts(
                 .domains, .value(.list([])),
@@ -64,7 +70,8 @@ extension ConfigurationKey {
         case .returnPathDays:
             Facts(
                 .integer(1...60), .value(.integer(14)), live: true,
-                "How long a bounce is accepted: more than twice the five days that servers commonly keep trying.")
+                "How long a bounce is accepted: more than twice the five days that servers commonly keep trying."
+            )
         case .fanOut:
             Facts(
                 .choice(["on", "off"]), .value(.text("on")), live: true,
@@ -93,36 +100,46 @@ extension ConfigurationKey {
             Facts(
                 .words, .value(.list(["postfix"])),
                 "Users of this machine who may connect to milter.socket, besides root and Postern's user: Postfix's mail_owner. If none is named or none exists "
-                    + "here, every user may. Any client can pretend to be Postfix, and find out where mail goes.")
+                    + "here, every user may. Any client can pretend to be Postfix, and find out where mail goes."
+            )
         case .limitsMessagesPerDay:
             Facts(
-                .integer(1...1_000_000), .value(.integer(100)), beyond: .tryLater(code: 452, enhanced: "4.7.1"), live: true,
-                "Messages a day, per account and direction: the figure of the service that senders know.")
+                .integer(1...1_000_000), .value(.integer(100)),
+                beyond: .tryLater(code: 452, enhanced: "4.7.1"), live: true,
+                "Messages a day, per account and direction: the figure of the service that senders know."
+            )
         case .limitsMessageSize:
             Facts(
-                .size(100_000...1_000_000_000), .value(.integer(40_000_000)), beyond: .refuse(code: 552, enhanced: "5.3.4"),
+                .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
+                beyond: .refuse(code: 552, enhanced: "5.3.4"),
                 live: true,
-                "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64.")
+                "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."
+            )
         case .limitsHeaderField:
             Facts(
-                .size(1_000...59_900), .value(.integer(59_900)), beyond: .refuse(code: 550, enhanced: "5.6.0"), live: true,
+                .size(1_000...59_900), .value(.integer(59_900)),
+                beyond: .refuse(code: 550, enhanced: "5.6.0"), live: true,
                 "Octets of one header field. Postfix truncates fields at 60,000 for a milter, so a field of nearly that size may be truncated."
             )
         case .limitsHeaderFields:
             Facts(
-                .integer(50...100_000), .value(.integer(1_000)), beyond: .refuse(code: 550, enhanced: "5.6.0"), live: true,
+                .integer(50...100_000), .value(.integer(1_000)),
+                beyond: .refuse(code: 550, enhanced: "5.6.0"), live: true,
                 "Header fields of a message. Real mail has under 200.")
         case .limitsHeaderSize:
             Facts(
-                .size(10_000...10_000_000), .value(.integer(262_144)), beyond: .refuse(code: 550, enhanced: "5.6.0"), live: true,
+                .size(10_000...10_000_000), .value(.integer(262_144)),
+                beyond: .refuse(code: 550, enhanced: "5.6.0"), live: true,
                 "Octets of all header fields. Postfix's own header_size_limit is 102,400.")
         case .limitsHops:
             Facts(
-                .integer(5...200), .value(.integer(50)), beyond: .refuse(code: 554, enhanced: "5.4.6"), live: true,
+                .integer(5...200), .value(.integer(50)),
+                beyond: .refuse(code: 554, enhanced: "5.4.6"), live: true,
                 "Hops of a message before it counts as a loop: Postfix's hopcount_limit.")
         case .limitsRecipients:
             Facts(
-                .integer(1...1_000), .value(.integer(100)), beyond: .tryLater(code: 452, enhanced: "4.5.3"), live: true,
+                .integer(1...1_000), .value(.integer(100)),
+                beyond: .tryLater(code: 452, enhanced: "4.5.3"), live: true,
                 "Recipients of one transaction: the minimum of RFC 5321 section 4.5.3.1.8.")
         case .limitsReplyMemory:
             Facts(
@@ -143,7 +160,8 @@ extension ConfigurationKey {
         case .suspensionDays:
             Facts(
                 .integer(1...90), .value(.integer(14)), live: true,
-                "The window in days for both, including today: the time that a bounce may take with the default return_path_days.")
+                "The window in days for both, including today: the time that a bounce may take with the default return_path_days."
+            )
         case .dnsServers:
             Facts(
                 .nameServers, .value(.list([])), live: true,
@@ -160,7 +178,8 @@ extension ConfigurationKey {
         case .dnsBudgetMilliseconds:
             Facts(
                 .integer(1_000...120_000), .value(.integer(20_000)), live: true,
-                "For all queries about one message (RFC 7208 section 4.6.4: 20 s for SPF); then they count as temporary errors.")
+                "For all queries about one message (RFC 7208 section 4.6.4: 20 s for SPF); then they count as temporary errors."
+            )
         case .providers:
             Facts(
                 .providers, .value(.providers(.standard)), live: true,
@@ -174,7 +193,8 @@ extension ConfigurationKey {
         case .serviceName:
             Facts(
                 .title, .value(.text("Postern")),
-                "The name of the service for users: in the mail that it writes to them, and on their page.")
+                "The name of the service for users: in the mail that it writes to them, and on their page."
+            )
         case .pageColour:
             Facts(
                 .text, .absent,
@@ -200,11 +220,15 @@ extension ConfigurationKey {
         case .pageTerms:
             Facts(.link, .absent, "Your terms of use, at the foot of every page.")
         case .pageImprint:
-            Facts(.link, .absent, "A page about you as the operator, at the foot of every page: the law of some countries requires it.")
+            Facts(
+                .link, .absent,
+                "A page about you as the operator, at the foot of every page: the law of some countries requires it."
+            )
         case .httpListen:
             Facts(
                 .listen, .value(.text("127.0.0.1:8890")),
-                "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate.")
+                "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."
+            )
         case .httpPublicURL:
             Facts(
                 .webAddress, .absent,
@@ -213,7 +237,8 @@ extension ConfigurationKey {
         case .httpTLSCertificate:
             Facts(
                 .text, .absent,
-                "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes.")
+                "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes."
+            )
         case .httpTLSKey:
             Facts(
                 .text, .absent,
@@ -233,31 +258,39 @@ extension ConfigurationKey {
             Facts(
                 .networks, .value(.list([])),
                 "Reverse proxies on other machines, addresses or networks as in 192.0.2.0/24: the last entry of their X-Forwarded-For is "
-                    + "trusted. Proxies on loopback always are; any other client could send what it likes.")
+                    + "trusted. Proxies on loopback always are; any other client could send what it likes."
+            )
         case .httpBodySize:
             Facts(
                 .size(1_024...10_000_000), .value(.integer(65_536)),
-                "Octets of a request's body (413 beyond it). A decision's signals are some hundred octets.")
+                "Octets of a request's body (413 beyond it). A decision's signals are some hundred octets."
+            )
         case .httpRequestsPerSecond:
             Facts(
                 .integer(1...100_000), .value(.integer(100)),
-                "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others.")
+                "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."
+            )
         case .mailSubmission:
             Facts(
                 .endpoint, .value(.text("127.0.0.1:25")),
-                "Where Postern's own mail is submitted, HOST:PORT: by default to Postfix on this machine.")
+                "Where Postern's own mail is submitted, HOST:PORT: by default to Postfix on this machine."
+            )
         case .mailSubmissionTLS:
             Facts(
-                .choice(["none", "starttls", "implicit"]), .derived("none on loopback, starttls beyond it"),
-                "How that connection is encrypted; the server's certificate must be for HOST. Links and codes are sent over it.")
+                .choice(["none", "starttls", "implicit"]),
+                .derived("none on loopback, starttls beyond it"),
+                "How that connection is encrypted; the server's certificate must be for HOST. Links and codes are sent over it."
+            )
         case .mailSubmissionUser:
             Facts(
                 .text, .absent,
-                "The user name for AUTH there. Without it, Postern does not authenticate, as Postfix on this machine expects.")
+                "The user name for AUTH there. Without it, Postern does not authenticate, as Postfix on this machine expects."
+            )
         case .mailSubmissionPasswordFile:
             Facts(
                 .text, .absent,
-                "A file with the password for mail.submission_user, mode 0600, relative to the folder of this file.")
+                "A file with the password for mail.submission_user, mode 0600, relative to the folder of this file."
+            )
         case .mailTrustedCertificates:
             Facts(
                 .text, .absent,
@@ -270,10 +303,12 @@ extension ConfigurationKey {
         case .mailTemplates:
             Facts(
                 .text, .absent,
-                "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md).")
+                "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."
+            )
         case .providerIssuer:
             Facts(
-                .webAddress, .derived("http.public_url; without it, users cannot sign in, and no event is sent"),
+                .webAddress,
+                .derived("http.public_url; without it, users cannot sign in, and no event is sent"),
                 "iss of the identity tokens and events that Postern signs, and where teams' backends reach /auth. Never change it once in use."
             )
         case .providerAuthorizationEndpoint:
@@ -284,7 +319,8 @@ extension ConfigurationKey {
         case .providerRefreshesPerDay:
             Facts(
                 .integer(1...100_000), .value(.integer(100)),
-                "Refreshes with one refresh token in a day (429 beyond it). An access token is valid for an hour: 24 are needed.")
+                "Refreshes with one refresh token in a day (429 beyond it). An access token is valid for an hour: 24 are needed."
+            )
         case .signInPage:
             Facts(
                 .text, .absent,
@@ -292,7 +328,8 @@ extension ConfigurationKey {
             )
         case .signInRequire:
             Facts(
-                .choice(SignInLevel.allCases.map(\.rawValue)), .value(.text(SignInLevel.any.rawValue)),
+                .choice(SignInLevel.allCases.map(\.rawValue)),
+                .value(.text(SignInLevel.any.rawValue)),
                 "How surely every user must have signed in: any way; by two factors (a passkey, or a code by mail and one of an authenticator app); by a passkey. Teams and apps can require more (postern team sign-in, postern app sign-in)."
             )
         case .signInSignUp:
@@ -317,7 +354,8 @@ extension ConfigurationKey {
         case .signInWrongCodesPerNetwork:
             Facts(
                 .integer(3...1_000_000), .value(.integer(60)),
-                "Wrong codes and passkeys of one network in ten minutes, a third of them at once; right ones do not count.")
+                "Wrong codes and passkeys of one network in ten minutes, a third of them at once; right ones do not count."
+            )
         case .signInWrongCodesPerHour:
             Facts(
                 .integer(1...1_000_000_000), .value(.integer(1_000)),
@@ -344,7 +382,8 @@ extension ConfigurationKey {
             Facts(
                 .choice(["never", "verified-address"]), .value(.text("never")),
                 "Whether a first sign-in from the provider is matched to an existing user with the same verified inbox. never: such people are refused, "
-                    + "and sign in by a code. verified-address: for a provider whose addresses you trust as much.")
+                    + "and sign in by a code. verified-address: for a provider whose addresses you trust as much."
+            )
         case .signInUpstreamAddresses:
             Facts(
                 .choice(["verified", "all"]), .value(.text("verified")),
@@ -353,7 +392,8 @@ extension ConfigurationKey {
         case .signInUpstreamOnly:
             Facts(
                 .choice(["no", "yes"]), .value(.text("no")),
-                "Whether the provider is the only way to sign in, without codes, links and passkeys.")
+                "Whether the provider is the only way to sign in, without codes, links and passkeys."
+            )
         case .signInSessionHours:
             Facts(
                 .integer(1...720), .value(.integer(12)),
@@ -362,12 +402,14 @@ extension ConfigurationKey {
         case .signInIdleMinutes:
             Facts(
                 .integer(5...43_200), .value(.integer(30)),
-                "Minutes without a visit after which a user must sign in again: short, for browsers that several people use.")
+                "Minutes without a visit after which a user must sign in again: short, for browsers that several people use."
+            )
         case .signInPasskeyRoots:
             Facts(
                 .text, .absent,
                 "A file of certificates (PEM) of device manufacturers, relative to the folder of this file. With it, Postern requests an attestation of new passkeys, "
-                    + "and status policies read sign_in.passkey_attested. Some browsers ask the user first.")
+                    + "and status policies read sign_in.passkey_attested. Some browsers ask the user first."
+            )
         case .signInLanguages:
             Facts(
                 .text, .absent,
@@ -386,7 +428,8 @@ extension ConfigurationKey {
         case .verificationHours:
             Facts(
                 .integer(1...168), .value(.integer(24)),
-                "How long the code and the link of a verification are valid: people read their mail once a day.")
+                "How long the code and the link of a verification are valid: people read their mail once a day."
+            )
         case .verificationTries:
             Facts(
                 .integer(1...10), .value(.integer(5)),
@@ -394,11 +437,13 @@ extension ConfigurationKey {
         case .verificationPerInbox:
             Facts(
                 .integer(1...100), .value(.integer(5)),
-                "Messages of one kind to one mailbox in an hour, in any spelling; beyond it they are refused and none is sent.")
+                "Messages of one kind to one mailbox in an hour, in any spelling; beyond it they are refused and none is sent."
+            )
         case .verificationPerUser:
             Facts(
                 .integer(1...1_000), .value(.integer(10)),
-                "Messages for one user in an hour, over all inboxes; beyond it they are refused and none is sent.")
+                "Messages for one user in an hour, over all inboxes; beyond it they are refused and none is sent."
+            )
         case .verificationPerInstallation:
             Facts(
                 .integer(1...1_000_000), .value(.integer(5_000)),
@@ -408,10 +453,12 @@ extension ConfigurationKey {
             Facts(
                 .integer(1...1_000_000), .value(.integer(2_000)),
                 "Messages in an hour to people who are not users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
-                    + "one network may request a hundredth of them, and a quarter may go to one domain.")
+                    + "one network may request a hundredth of them, and a quarter may go to one domain."
+            )
         case .logLevel:
             Facts(
-                .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")), live: true,
+                .choice(["trace", "debug", "info", "notice", "warning", "error"]),
+                .value(.text("info")), live: true,
                 "One line for each message and reply; no level logs an inbox address.")
         case .logFormat:
             Facts(

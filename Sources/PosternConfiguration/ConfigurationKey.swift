@@ -125,13 +125,15 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
         package let standard: Default
         /// The reply to the sender beyond the limit; nil if the key is not a limit.
         let consequence: Limit.Consequence?
-        /// Whether a change takes effect with the next message, decision or connection after SIGHUP; otherwise at the next start.
+        /// Whether a change takes effect with the next message, decision or connection after
+        /// SIGHUP; otherwise at the next start.
         package let isLive: Bool
         /// The purpose of the key, and the reason for the default.
         package let reason: String
 
         init(
-            _ kind: ValueKind, _ standard: Default, beyond consequence: Limit.Consequence? = nil, live isLive: Bool = false,
+            _ kind: ValueKind, _ standard: Default, beyond consequence: Limit.Consequence? = nil,
+            live isLive: Bool = false,
             _ reason: String
         ) {
             self.kind = kind
@@ -166,5 +168,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     }
 
     /// The environment variable for the key: with the prefix `POSTERN_`, capitals, and underscores.
-    package var variable: String { "POSTERN_" + rawValue.uppercased().map { $0 == "." ? "_" : String($0) }.joined() }
+    package var variable: String {
+        "POSTERN_" + rawValue.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
+    }
 }

@@ -2,9 +2,9 @@
 
 import Accounts
 import DNSClient
-import SignIn
 import HTTP
 import InternetMessage
+import SignIn
 import Support
 
 /// A value as written in the file, a variable or a flag, before the check of its kind.
@@ -27,7 +27,8 @@ package struct ListenAddress: Sendable, Hashable {
 
     /// Reads `HOST:PORT`; an IPv6 address is in brackets.
     package init?(_ text: String) {
-        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
+        guard let colon = text.lastIndex(of: ":"),
+            let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
             text[text.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) })
         else { return nil }
         var host = text[..<colon]
@@ -36,7 +37,8 @@ package struct ListenAddress: Sendable, Hashable {
         } else if host.contains(":") {
             return nil
         }
-        guard !host.isEmpty, !host.contains(where: { $0.isWhitespace || $0 == "/" || $0 == "[" }) else { return nil }
+        guard !host.isEmpty, !host.contains(where: { $0.isWhitespace || $0 == "/" || $0 == "[" })
+        else { return nil }
         self.host = String(host)
         self.port = port
     }
@@ -70,7 +72,9 @@ package enum ConfigurationValue: Sendable, Hashable {
         case .integer(let number): "\(number)"
         case .list(let items): "[" + items.joined(separator: ", ") + "]"
         case .table(let items):
-            "{" + items.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+            "{"
+                + items.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(
+                    separator: ", ") + "}"
         case .issuers(let issuers):
             "{"
                 + issuers.map {
@@ -80,7 +84,9 @@ package enum ConfigurationValue: Sendable, Hashable {
                 .joined(separator: ", ") + "}"
         case .providers(let providers):
             "{"
-                + providers.rules.sorted { $0.key < $1.key }.map { "\($0.key): \(Self.text($0.value))" }.joined(separator: ", ")
+                + providers.rules.sorted { $0.key < $1.key }.map {
+                    "\($0.key): \(Self.text($0.value))"
+                }.joined(separator: ", ")
                 + "}"
         }
     }
@@ -121,7 +127,8 @@ enum ValueKind: Sendable {
     /// Local parts and addresses.
     case addresses
     case providers
-    /// Names, each with iss, jwks_uri or jwks_file, and optionally algorithms, nonce_form and leeway.
+    /// Names, each with iss, jwks_uri or jwks_file, and optionally
+    /// algorithms, nonce_form and leeway.
     case issuers
     /// `inet:PORT@HOST`, `inet6:PORT@HOST` or `unix:/path`.
     case socket
@@ -179,8 +186,13 @@ enum ValueKind: Sendable {
         case .text: return .text(try scalar(raw))
         case .token:
             let text = try scalar(raw)
-            guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains($0) }) else {
-                throw Complaint(message: "one word without spaces or any of ()<>@,;:\\\"/[]?= is required")
+            guard
+                text.utf8.allSatisfy({
+                    $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?=".utf8.contains($0)
+                })
+            else {
+                throw Complaint(
+                    message: "one word without spaces or any of ()<>@,;:\\\"/[]?= is required")
             }
             return .text(text.lowercased())
         case .domain: return .text(try domain(try scalar(raw)))
@@ -198,19 +210,24 @@ enum ValueKind: Sendable {
         case .networks:
             let items = try items(raw)
             guard TrustedProxies(items) != nil else {
-                throw Complaint(message: "must be addresses or networks, as in 192.0.2.7 or 2001:db8::/32")
+                throw Complaint(
+                    message: "must be addresses or networks, as in 192.0.2.7 or 2001:db8::/32")
             }
             return .list(items)
         case .integer(let range):
             let text = try scalar(raw)
             guard let number = Int(text), range.contains(number) else {
-                throw Complaint(message: "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+                throw Complaint(
+                    message:
+                        "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
             }
             return .integer(number)
         case .size(let range):
             guard let number = Self.size(try scalar(raw)), range.contains(number) else {
                 throw Complaint(
-                    message: "must be a size from \(range.lowerBound) to \(range.upperBound) octets, as in 40000000 or 256MB")
+                    message:
+                        "must be a size from \(range.lowerBound) to \(range.upperBound) octets, as in 40000000 or 256MB"
+                )
             }
             return .integer(number)
         case .choice(let choices):
@@ -224,7 +241,9 @@ enum ValueKind: Sendable {
             guard !text.isEmpty, text.unicodeScalars.count <= 100 else {
                 throw Complaint(message: "must have 1 to 100 characters")
             }
-            guard !text.utf8.contains(0x0A), !text.utf8.contains(0x09) else { throw Complaint(message: "must be one line") }
+            guard !text.utf8.contains(0x0A), !text.utf8.contains(0x09) else {
+                throw Complaint(message: "must be one line")
+            }
             if let place = PersonText.place(in: text) {
                 throw Complaint(
                     message:
@@ -236,12 +255,15 @@ enum ValueKind: Sendable {
             let value = try Self.words.checked(raw)
             guard case .list(let servers) = value else { return value }
             if let wrong = servers.first(where: { DNSServerAddress($0) == nil }) {
-                throw Complaint(message: "\"\(PersonText.cleaned(wrong).text)\" is not ADDRESS or ADDRESS:PORT")
+                throw Complaint(
+                    message: "\"\(PersonText.cleaned(wrong).text)\" is not ADDRESS or ADDRESS:PORT")
             }
             return value
         case .mode:
             let text = try scalar(raw)
-            guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), mode & 0o7000 == 0 else {
+            guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8),
+                mode & 0o7000 == 0
+            else {
                 throw Complaint(message: "must be permissions in octal, in quotes, as in \"0660\"")
             }
             guard mode & 0o600 == 0o600 else {
@@ -250,7 +272,9 @@ enum ValueKind: Sendable {
             return .text(text)
         case .address: return .text(try address(try scalar(raw)))
         case .addresses:
-            guard case .table(let table) = raw else { throw Complaint(message: "must be pairs of local part and address") }
+            guard case .table(let table) = raw else {
+                throw Complaint(message: "must be pairs of local part and address")
+            }
             var result: [String: String] = [:]
             for (local, target) in table {
                 guard (try? AddrSpec.typed("\(local)@example.com")) != nil else {
@@ -270,27 +294,40 @@ enum ValueKind: Sendable {
         case .webAddress:
             var text = try scalar(raw).lowercased()
             if text.hasSuffix("/") { text.removeLast() }
-            guard text.wholeMatch(of: /https?:\/\/([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/) != nil else {
-                throw Complaint(message: "must be https://HOST, optionally with a port, without a path")
+            guard
+                text.wholeMatch(of: /https?:\/\/([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/) != nil
+            else {
+                throw Complaint(
+                    message: "must be https://HOST, optionally with a port, without a path")
             }
             // Browsers omit the default port in an origin. With the port, this site would look like
             // another one to them.
-            for (scheme, port) in [("https://", ":443"), ("http://", ":80")] where text.hasPrefix(scheme) && text.hasSuffix(port)
-            {
+            for (scheme, port) in [("https://", ":443"), ("http://", ":80")]
+            where text.hasPrefix(scheme) && text.hasSuffix(port) {
                 text.removeLast(port.utf8.count)
             }
             return .text(text)
         case .link:
             let text = try scalar(raw)
-            guard text.utf8.count <= 2_000, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"<>\"\\^`{|}".utf8.contains($0) }),
+            guard text.utf8.count <= 2_000,
+                text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"<>\"\\^`{|}".utf8.contains($0) }
+                ),
                 let end = text.utf8.firstIndex(of: UInt8(ascii: ":"))
-            else { throw Complaint(message: "must be a link, as in https://example.com/help or mailto:help@example.com") }
+            else {
+                throw Complaint(
+                    message:
+                        "must be a link, as in https://example.com/help or mailto:help@example.com")
+            }
             let rest = text.utf8[end...].dropFirst()
             switch String(decoding: text.utf8[..<end], as: UTF8.self).lowercased() {
             case "https" where rest.starts(with: "//".utf8) && rest.count > 2,
-                "http" where rest.starts(with: "//".utf8) && rest.count > 2, "mailto" where rest.contains(UInt8(ascii: "@")):
+                "http" where rest.starts(with: "//".utf8) && rest.count > 2,
+                "mailto" where rest.contains(UInt8(ascii: "@")):
                 return .text(text)
-            default: throw Complaint(message: "must be a link, as in https://example.com/help or mailto:help@example.com")
+            default:
+                throw Complaint(
+                    message:
+                        "must be a link, as in https://example.com/help or mailto:help@example.com")
             }
         case .socket:
             let text = try scalar(raw)
@@ -302,14 +339,17 @@ enum ValueKind: Sendable {
             if raw.isEmptyText { return .text("off") }
             let text = try scalar(raw)
             guard text == "off" || ListenAddress(text) != nil else {
-                throw Complaint(message: "must be HOST:PORT, as in 127.0.0.1:8890 or [::1]:8890, or off")
+                throw Complaint(
+                    message: "must be HOST:PORT, as in 127.0.0.1:8890 or [::1]:8890, or off")
             }
             return .text(text)
         }
     }
 
     private func scalar(_ raw: RawValue) throws(Complaint) -> String {
-        guard case .scalar(let text) = raw, !text.isEmpty else { throw Complaint(message: "must be a single value") }
+        guard case .scalar(let text) = raw, !text.isEmpty else {
+            throw Complaint(message: "must be a single value")
+        }
         return text
     }
 
@@ -338,7 +378,9 @@ enum ValueKind: Sendable {
     }
 
     private func address(_ text: String) throws(Complaint) -> String {
-        guard let address = try? AddrSpec.typed(text) else { throw Complaint(message: "\(text) is not a valid address") }
+        guard let address = try? AddrSpec.typed(text) else {
+            throw Complaint(message: "\(text) is not a valid address")
+        }
         return address.wireForm
     }
 
@@ -354,12 +396,17 @@ enum ValueKind: Sendable {
         for (name, settings) in entries {
             for (key, value) in settings where key != "same_as" {
                 guard key == "ignore_dots" || key == "plus_tags" else {
-                    throw Complaint(message: "unknown key \(key): a provider has ignore_dots, plus_tags and same_as")
+                    throw Complaint(
+                        message:
+                            "unknown key \(key): a provider has ignore_dots, plus_tags and same_as")
                 }
-                guard value == "true" || value == "false" else { throw Complaint(message: "\(key) must be true or false") }
+                guard value == "true" || value == "false" else {
+                    throw Complaint(message: "\(key) must be true or false")
+                }
             }
             rules[try domain(name)] = ProviderRules.Rule(
-                ignoresDots: settings["ignore_dots"] == "true", plusTags: settings["plus_tags"] == "true",
+                ignoresDots: settings["ignore_dots"] == "true",
+                plusTags: settings["plus_tags"] == "true",
                 sameAs: try settings["same_as"].map(domain))
         }
         return ProviderRules(rules)
@@ -370,7 +417,11 @@ enum ValueKind: Sendable {
         switch raw {
         case .nested(let nested): entries = nested
         case .table(let table) where table.isEmpty: entries = [:]
-        default: throw Complaint(message: "must be names with iss and jwks_uri or jwks_file, as docs/OPERATING-TEAMS.md shows")
+        default:
+            throw Complaint(
+                message:
+                    "must be names with iss and jwks_uri or jwks_file, as docs/OPERATING-TEAMS.md shows"
+            )
         }
         var result: [Issuer] = []
         for (name, settings) in entries.sorted(by: { $0.key < $1.key }) {
@@ -387,38 +438,49 @@ enum ValueKind: Sendable {
         }
         guard let iss = settings["iss"], (1...2048).contains(iss.utf8.count),
             iss.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F })
-        else { throw wrong("iss is required, 1 to 2048 octets without spaces and control characters") }
+        else {
+            throw wrong("iss is required, 1 to 2048 octets without spaces and control characters")
+        }
         let (source, location): (Issuer.Source, String)
         switch (settings["jwks_uri"], settings["jwks_file"]) {
         case (let uri?, nil):
-            if let objection = KeySetAddress.objection(uri, allowingHTTP: false) { throw wrong("jwks_uri: \(objection)") }
+            if let objection = KeySetAddress.objection(uri, allowingHTTP: false) {
+                throw wrong("jwks_uri: \(objection)")
+            }
             (source, location) = (.uri, uri)
         case (nil, let file?):
             guard file.hasPrefix("/") else { throw wrong("jwks_file must be an absolute path") }
             (source, location) = (.file, file)
         default: throw wrong("one of jwks_uri and jwks_file is required")
         }
-        let algorithms = (settings["algorithms"] ?? "RS256,ES256").split(separator: ",").map { $0.filter { !$0.isWhitespace } }
+        let algorithms = (settings["algorithms"] ?? "RS256,ES256").split(separator: ",").map {
+            $0.filter { !$0.isWhitespace }
+        }
         guard !algorithms.isEmpty, Set(algorithms).isSubset(of: ["RS256", "ES256"]) else {
             throw wrong("algorithms must be RS256 or ES256")
         }
         let form = settings["nonce_form"] ?? NonceForm.raw.rawValue
-        guard NonceForm(rawValue: form) != nil else { throw wrong("nonce_form must be raw or sha256_hex") }
+        guard NonceForm(rawValue: form) != nil else {
+            throw wrong("nonce_form must be raw or sha256_hex")
+        }
         guard let leeway = Int64(settings["leeway"] ?? "\(IssuerConfiguration.defaultLeeway)"),
             (0...IssuerConfiguration.maximumLeeway).contains(leeway)
         else { throw wrong("leeway must be 0 to \(IssuerConfiguration.maximumLeeway) seconds") }
         return Issuer(
-            name: name, iss: iss, source: source, location: location, algorithms: Array(Set(algorithms)), nonceForm: form,
+            name: name, iss: iss, source: source, location: location,
+            algorithms: Array(Set(algorithms)), nonceForm: form,
             leeway: leeway)
     }
 
     private static func size(_ text: String) -> Int? {
         let units = [
-            ("KiB", 1024), ("MiB", 1_048_576), ("GiB", 1_073_741_824), ("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000),
+            ("KiB", 1024), ("MiB", 1_048_576), ("GiB", 1_073_741_824), ("kB", 1000),
+            ("MB", 1_000_000), ("GB", 1_000_000_000),
         ]
         for (unit, factor) in units where text.hasSuffix(unit) {
             let digits = text.dropLast(unit.count)
-            guard let number = Int(digits.last == " " ? digits.dropLast() : digits), number >= 0 else { return nil }
+            guard let number = Int(digits.last == " " ? digits.dropLast() : digits), number >= 0
+            else { return nil }
             let (product, overflow) = number.multipliedReportingOverflow(by: factor)
             return overflow ? nil : product
         }
@@ -426,10 +488,14 @@ enum ValueKind: Sendable {
     }
 
     private static func isSocket(_ text: String) -> Bool {
-        if text.hasPrefix("unix:/") { return text.utf8.count > 6 && text.utf8.count <= 5 + 107 }  // sun_path holds 108
+        // sun_path holds 108 octets.
+        if text.hasPrefix("unix:/") { return text.utf8.count > 6 && text.utf8.count <= 5 + 107 }
         for family in ["inet:", "inet6:"] where text.hasPrefix(family) {
-            let parts = text.dropFirst(family.count).split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let port = Int(parts[0]), (1...65535).contains(port) else { return false }
+            let parts = text.dropFirst(family.count).split(
+                separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let port = Int(parts[0]), (1...65535).contains(port) else {
+                return false
+            }
             return !parts[1].isEmpty && !parts[1].contains(where: \.isWhitespace)
         }
         return false

@@ -23,21 +23,24 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     ///     one of PostgreSQL or cannot be read. It also throws for other texts that name a server
     ///     with its password, because they are not paths. No message quotes the text.
     package init(
-        _ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String
+        _ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections,
+        at place: String
     ) throws {
         self.connections = connections
         guard text.contains("://") else {
             guard !namesServer(text) else {
                 throw ConfigurationError(
                     .invalidValue, at: place,
-                    "database: give the path of a file, or a server as a URL: postgresql://user@host/name")
+                    "database: give the path of a file, or a server as a URL: postgresql://user@host/name"
+                )
             }
             self.place = .file(path)
             return
         }
         if let complaint = PostgresDatabase.complaint(about: text) {
             throw ConfigurationError(
-                .invalidValue, at: place, "database: give the path of a file, or a URL of PostgreSQL: \(complaint)")
+                .invalidValue, at: place,
+                "database: give the path of a file, or a URL of PostgreSQL: \(complaint)")
         }
         self.place = .server(text)
     }
@@ -76,7 +79,11 @@ private func namesServer(_ text: String) -> Bool {
     guard octets.first != UInt8(ascii: "/") || octets.starts(with: "//".utf8) else { return false }
     let word = octets.prefix { $0.isASCIILetter || $0 == UInt8(ascii: "_") }
     let mark = octets[word.endIndex...].first { $0 != 0x20 && $0 != 0x09 }
-    if !word.isEmpty, mark == UInt8(ascii: "=") || octets[word.endIndex...].first == UInt8(ascii: ":") { return true }
+    if !word.isEmpty,
+        mark == UInt8(ascii: "=") || octets[word.endIndex...].first == UInt8(ascii: ":")
+    {
+        return true
+    }
     guard let at = octets.lastIndex(of: UInt8(ascii: "@")) else { return false }
     return octets[..<at].contains(UInt8(ascii: ":"))
 }
@@ -92,10 +99,13 @@ package func withoutPasswords(_ url: String) -> String {
         rest = rest[at...]
     }
     guard let question = rest.firstIndex(of: "?") else { return shown + rest }
-    let parameters = rest[rest.index(after: question)...].split(separator: "&", omittingEmptySubsequences: false).map {
+    let parameters = rest[rest.index(after: question)...].split(
+        separator: "&", omittingEmptySubsequences: false
+    ).map {
         parameter in
         let name = parameter.prefix { $0 != "=" }
-        let isSecret = (name.removingPercentEncoding ?? "password").lowercased().contains("password")
+        let isSecret = (name.removingPercentEncoding ?? "password").lowercased().contains(
+            "password")
         return isSecret ? name + "=(redacted)" : String(parameter)
     }
     return shown + rest[...question] + parameters.joined(separator: "&")

@@ -1,7 +1,7 @@
 // An installation: configuration, keys and store. Every command opens them in the same way.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import MailCrypto
 
@@ -25,7 +25,8 @@ package struct Installation: Sendable {
     ) throws -> (Configuration, ResolvedConfiguration) {
         let path = ResolvedConfiguration.locate(flag: flag, environment: environment)
         let resolved = try ResolvedConfiguration(
-            path: path, environment: environment, flags: set, machineName: ProcessInfo.processInfo.hostName)
+            path: path, environment: environment, flags: set,
+            machineName: ProcessInfo.processInfo.hostName)
         return (try Configuration(resolved), resolved)
     }
 
@@ -38,24 +39,30 @@ package struct Installation: Sendable {
     package static func open(
         flag: String?, environment: [String: String], set: [String] = [], now: Int64
     ) throws -> Installation {
-        let (configuration, resolved) = try configuration(flag: flag, environment: environment, set: set)
+        let (configuration, resolved) = try configuration(
+            flag: flag, environment: environment, set: set)
         let keys = try KeyFile.read(path: configuration.keyFilePath)
         let database = try configuration.database.open()
         try Migrator().requireBegun(database)
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
         let installation = Installation(
-            configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+            configuration: configuration, resolved: resolved, keys: KeyHolder(keys),
+            database: database)
         try installation.configureIssuers(now: now)
         return installation
     }
 
     /// An installation with the same database and keys and the configuration as read again: for a
     /// reload. Throws `ConfigurationError` or `StoreFailure`.
-    package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
-        let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
+    package func reread(
+        flag: String?, environment: [String: String], set: [String], now: Int64
+    ) throws -> Installation {
+        let (configuration, resolved) = try Self.configuration(
+            flag: flag, environment: environment, set: set)
         let installation = Installation(
-            configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+            configuration: configuration, resolved: resolved, keys: store.keys,
+            database: store.database)
         if let lost = try Self.lostDomains(configuration, store.addresses) {
             throw ConfigurationError(.invalidValue, at: resolved.path, lost)
         }
@@ -76,7 +83,9 @@ package struct Installation: Sendable {
         _ configuration: Configuration, _ addresses: AddressRepository
     ) throws(StoreFailure) -> String? {
         let named = configuration.relayDomains + configuration.formerRelayDomains
-        let lost = try addresses.domains().filter { found in !named.contains { $0.hasSameOctets(as: found.domain) } }
+        let lost = try addresses.domains().filter { found in
+            !named.contains { $0.hasSameOctets(as: found.domain) }
+        }
         guard let first = lost.first else { return nil }
         let all = lost.map { "\($0.domain) (\($0.addresses))" }.joined(separator: ", ")
         return
@@ -86,7 +95,8 @@ package struct Installation: Sendable {
     /// Updates the store's issuers to those of the configuration.
     private func configureIssuers(now: Int64) throws {
         do {
-            try store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
+            try store.issuers.configure(
+                configuration.issuers, Change(actor: "postern.yaml", now: now))
         } catch {
             guard error.isRefusal else { throw error }
             throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(error.message)")
@@ -94,19 +104,23 @@ package struct Installation: Sendable {
     }
 
     private init(
-        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyHolder, database: any Database
+        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyHolder,
+        database: any Database
     ) {
         self.configuration = configuration
         self.resolved = resolved
         store = Store(
-            database: database, keys: keys, relayDomains: configuration.relayDomains, providers: configuration.providers,
+            database: database, keys: keys, relayDomains: configuration.relayDomains,
+            providers: configuration.providers,
             addressLength: configuration.addressLength, sessions: configuration.provider.sessions)
     }
 
     /// Runs `body` on a store with all data of this one; its changes are discarded afterwards.
     package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
         try store.database.rehearse { database in
-            let rehearsed = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database)
+            let rehearsed = Installation(
+                configuration: configuration, resolved: resolved, keys: store.keys,
+                database: database)
             return Result { try body(rehearsed.store) }
         }.get()
     }

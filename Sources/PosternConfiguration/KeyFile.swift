@@ -1,7 +1,7 @@
 // The key file on disk: checks its permissions, reads it, and creates it.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import Support
 
@@ -15,16 +15,21 @@ package enum KeyFile {
     package static func read(path: String) throws -> KeyRing {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
-            throw ConfigurationError(.keyFile, at: path, "the key file cannot be opened: \(String(cString: strerror(errno)))")
+            throw ConfigurationError(
+                .keyFile, at: path,
+                "the key file cannot be opened: \(String(cString: strerror(errno)))")
         }
         defer { close(file) }
         var status = stat()
-        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= maximumSize else {
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_size <= maximumSize
+        else {
             throw ConfigurationError(.keyFile, at: path, "the key file is not a regular file")
         }
         guard status.st_mode & 0o077 == 0 else {
             throw ConfigurationError(
-                .keyFile, at: path, "the key file is accessible to other users than its owner: run chmod 600 \(path)")
+                .keyFile, at: path,
+                "the key file is accessible to other users than its owner: run chmod 600 \(path)")
         }
         var octets = [UInt8](repeating: 0, count: Int(status.st_size))
         var length = 0
@@ -38,10 +43,13 @@ package enum KeyFile {
         }
         do {
             var text = octets[..<length]
-            if text.starts(with: PlainText.byteOrderMark) { text = text.dropFirst(PlainText.byteOrderMark.count) }
+            if text.starts(with: PlainText.byteOrderMark) {
+                text = text.dropFirst(PlainText.byteOrderMark.count)
+            }
             return try KeyRing(fileText: String(decoding: text, as: UTF8.self))
         } catch let error as KeyFileError {
-            throw ConfigurationError(.keyFile, at: error.line > 0 ? "\(path):\(error.line)" : path, error.message)
+            throw ConfigurationError(
+                .keyFile, at: error.line > 0 ? "\(path):\(error.line)" : path, error.message)
         }
     }
 
@@ -61,31 +69,38 @@ package enum KeyFile {
         guard isOwned, rename(new, path) == 0 else {
             let code = errno
             unlink(new)
-            throw ConfigurationError(.inputOutput, at: path, "it cannot be replaced: \(String(cString: strerror(code)))")
+            throw ConfigurationError(
+                .inputOutput, at: path, "it cannot be replaced: \(String(cString: strerror(code)))")
         }
-        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let folder = open(
+            (path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }
         fsync(folder)
         close(folder)
     }
 
     private static func target(of link: String) throws -> String {
-        do { _ = try OwnedFile.resolve(link) } catch { throw ConfigurationError(.inputOutput, at: link, error.reason) }
+        do { _ = try OwnedFile.resolve(link) } catch {
+            throw ConfigurationError(.inputOutput, at: link, error.reason)
+        }
         guard let name = realpath(link, nil) else {
-            throw ConfigurationError(.inputOutput, at: link, "it cannot be replaced: \(String(cString: strerror(errno)))")
+            throw ConfigurationError(
+                .inputOutput, at: link, "it cannot be replaced: \(String(cString: strerror(errno)))"
+            )
         }
         defer { free(name) }
         return String(cString: name)
     }
 
-    /// Creates a file that only its owner can read, and syncs it. Throws `ConfigurationError` (`exists`) instead of
-    /// overwriting.
+    /// Creates a file that only its owner can read, and syncs it. Throws `ConfigurationError`
+    /// (`exists`) instead of overwriting.
     package static func create(path: String, text: String) throws {
         let file: Int32
         do { file = try OwnedFile.open(path, O_WRONLY | O_CREAT | O_EXCL) } catch {
             throw ConfigurationError(
                 error.code == EEXIST ? .exists : .inputOutput, at: path,
-                error.code == EEXIST ? "it exists and is not overwritten" : "it cannot be created: \(error.reason)")
+                error.code == EEXIST
+                    ? "it exists and is not overwritten" : "it cannot be created: \(error.reason)")
         }
         defer { close(file) }
         var rest = Array(text.utf8)[...]
@@ -93,12 +108,15 @@ package enum KeyFile {
             let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                throw ConfigurationError(.inputOutput, at: path, "it cannot be written: \(String(cString: strerror(errno)))")
+                throw ConfigurationError(
+                    .inputOutput, at: path,
+                    "it cannot be written: \(String(cString: strerror(errno)))")
             }
             rest = rest.dropFirst(count)
         }
         guard fsync(file) == 0 else {
-            throw ConfigurationError(.inputOutput, at: path, "it cannot be written: \(String(cString: strerror(errno)))")
+            throw ConfigurationError(
+                .inputOutput, at: path, "it cannot be written: \(String(cString: strerror(errno)))")
         }
     }
 }

@@ -12,7 +12,8 @@ package struct Limit: Sendable, Hashable {
         /// For example `452 4.7.1`.
         package var text: String {
             switch self {
-            case .refuse(let code, let enhanced), .tryLater(let code, let enhanced): "\(code) \(enhanced)"
+            case .refuse(let code, let enhanced), .tryLater(let code, let enhanced):
+                "\(code) \(enhanced)"
             }
         }
     }

@@ -48,9 +48,12 @@ package struct ResolvedConfiguration: Sendable {
     /// The path of the file: the flag, `POSTERN_CONFIG`, or the default path. For a folder it is
     /// the `postern.yaml` in it.
     package static func locate(flag: String?, environment: [String: String]) -> String {
-        let named = flag ?? environment["POSTERN_CONFIG"].flatMap { $0.isEmpty ? nil : $0 } ?? usualPath
+        let named =
+            flag ?? environment["POSTERN_CONFIG"].flatMap { $0.isEmpty ? nil : $0 } ?? usualPath
         var isFolder: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: named, isDirectory: &isFolder), isFolder.boolValue else { return named }
+        guard FileManager.default.fileExists(atPath: named, isDirectory: &isFolder),
+            isFolder.boolValue
+        else { return named }
         return named.hasSuffix("/") ? named + "postern.yaml" : named + "/postern.yaml"
     }
 
@@ -59,15 +62,19 @@ package struct ResolvedConfiguration: Sendable {
     ///   - environment: all variables of the process.
     ///   - flags: `key=value` texts, as from `--set`.
     ///   - machineName: the result of `gethostname`.
-    package init(path: String, environment: [String: String], flags: [String], machineName: String) throws {
+    package init(
+        path: String, environment: [String: String], flags: [String], machineName: String
+    ) throws {
         try self.init(
-            file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
+            file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags,
+            machineName: machineName)
     }
 
     /// As above, for a file that was read before. Errors name `path`, and relative paths start from
     /// its folder.
     package init(
-        file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
+        file: ConfigurationFile, path: String, environment: [String: String], flags: [String],
+        machineName: String
     ) throws {
         let name = (path as NSString).lastPathComponent
         let flags = try Self.flagValues(flags)
@@ -97,22 +104,31 @@ package struct ResolvedConfiguration: Sendable {
             case .success(let value): values[key] = (value, found.origin)
             case .failure(let complaint):
                 let place =
-                    if case .file = found.origin { path + ":\(file.entries[key]?.line ?? 0)" } else { found.origin.text }
-                throw ConfigurationError(.invalidValue, at: place, "\(key.rawValue): \(complaint.message)")
+                    if case .file = found.origin { path + ":\(file.entries[key]?.line ?? 0)" } else
+                    { found.origin.text }
+                throw ConfigurationError(
+                    .invalidValue, at: place, "\(key.rawValue): \(complaint.message)")
             }
         }
         guard case .list(let domains)? = values[.relayDomains]?.0, let first = domains.first else {
-            throw ConfigurationError(.invalidValue, at: path, "relay_domains: at least one domain is required")
+            throw ConfigurationError(
+                .invalidValue, at: path, "relay_domains: at least one domain is required")
         }
         if values[.hostname]?.0 == ConfigurationValue.none {
             let machine = HostName(machineName).flatMap { $0.labels.count > 1 ? $0.text : nil }
             values[.hostname] = (.text(machine ?? first), .standard)
         }
-        if values[.authservID]?.0 == ConfigurationValue.none { values[.authservID] = (.text(first), .standard) }
-        if values[.providerIssuer]?.0 == ConfigurationValue.none, let url = values[.httpPublicURL]?.0 {
+        if values[.authservID]?.0 == ConfigurationValue.none {
+            values[.authservID] = (.text(first), .standard)
+        }
+        if values[.providerIssuer]?.0 == ConfigurationValue.none,
+            let url = values[.httpPublicURL]?.0
+        {
             values[.providerIssuer] = (url, .standard)
         }
-        if values[.mailFrom]?.0 == ConfigurationValue.none { values[.mailFrom] = (.text("postmaster@\(first)"), .standard) }
+        if values[.mailFrom]?.0 == ConfigurationValue.none {
+            values[.mailFrom] = (.text("postmaster@\(first)"), .standard)
+        }
         self.path = path
         entries = ConfigurationKey.allCases.map { key in
             let (value, origin) = values[key] ?? (.none, .standard)
@@ -121,14 +137,19 @@ package struct ResolvedConfiguration: Sendable {
     }
 
     /// The value of a key.
-    package func value(_ key: ConfigurationKey) -> ConfigurationValue { entries.first { $0.key == key }?.value ?? .none }
+    package func value(_ key: ConfigurationKey) -> ConfigurationValue {
+        entries.first { $0.key == key }?.value ?? .none
+    }
 
-    private static func standard(_ key: ConfigurationKey, _ path: String) throws -> ConfigurationValue {
+    private static func standard(
+        _ key: ConfigurationKey, _ path: String
+    ) throws -> ConfigurationValue {
         switch key.facts.standard {
         case .value(let value): return value
         case .absent, .derived: return .none
         case .required:
-            throw ConfigurationError(.invalidValue, at: path, "\(key.rawValue) is not set: it has no default")
+            throw ConfigurationError(
+                .invalidValue, at: path, "\(key.rawValue) is not set: it has no default")
         }
     }
 
@@ -137,7 +158,8 @@ package struct ResolvedConfiguration: Sendable {
         var result: [ConfigurationKey: String] = [:]
         for flag in flags {
             guard let equals = flag.firstIndex(of: "=") else {
-                throw ConfigurationError(.syntax, at: "--set", "must be KEY=VALUE, as in limits.hops=30")
+                throw ConfigurationError(
+                    .syntax, at: "--set", "must be KEY=VALUE, as in limits.hops=30")
             }
             let path = String(flag[..<equals])
             guard let key = ConfigurationKey(rawValue: path) else {
@@ -154,15 +176,19 @@ package struct ResolvedConfiguration: Sendable {
     private static func checkVariables(_ environment: [String: String]) throws {
         let known = Set(ConfigurationKey.allCases.map(\.variable)).union(["POSTERN_CONFIG"])
         let sections = Set(
-            ConfigurationKey.allCases.compactMap { $0.place.section.map { "POSTERN_" + $0.uppercased() + "_" } })
-        for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
+            ConfigurationKey.allCases.compactMap {
+                $0.place.section.map { "POSTERN_" + $0.uppercased() + "_" }
+            })
+        for name in environment.keys.sorted()
+        where name.hasPrefix("POSTERN_") && !known.contains(name) {
             let isNear = known.contains { editDistance(name, $0) <= 2 }
             guard isNear || sections.contains(where: name.hasPrefix) else { continue }
             let nearest = NearestName.find(name, among: known.sorted())
             throw ConfigurationError(
                 .unknownKey, at: name,
                 "this variable is not a known key"
-                    + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
+                    + (nearest.map { ": did you mean \($0)?" }
+                        ?? ": postern config show lists all keys"))
         }
     }
 }

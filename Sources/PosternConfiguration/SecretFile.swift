@@ -8,7 +8,9 @@ package enum SecretFile {
     /// - Parameters:
     ///   - key: the setting that names the file.
     ///   - place: the place of the configuration, for errors.
-    package static func text(_ path: String, for key: String, at place: String) throws(ConfigurationError) -> String {
+    package static func text(
+        _ path: String, for key: String, at place: String
+    ) throws(ConfigurationError) -> String {
         func refusal(_ what: String) -> ConfigurationError {
             ConfigurationError(.invalidValue, at: place, "\(key): \(path): \(what)")
         }
@@ -18,7 +20,9 @@ package enum SecretFile {
         guard ((attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0o777) & 0o077 == 0 else {
             throw refusal("other users can read it: run chmod 600 \(path)")
         }
-        guard let line = text.split(whereSeparator: \.isNewline).first.map(String.init), !line.isEmpty else {
+        guard let line = text.split(whereSeparator: \.isNewline).first.map(String.init),
+            !line.isEmpty
+        else {
             throw refusal("it is empty: the secret belongs on its first line")
         }
         return line

@@ -20,7 +20,9 @@ package final class Gauge: Sendable {
 /// Durations, counted by upper bounds.
 package final class Histogram: Sendable {
     /// Upper bounds in seconds, ascending: from a lookup in memory to the timeout of a mail server.
-    package static let seconds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+    package static let seconds: [Double] = [
+        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+    ]
 
     package let bounds: [Double]
     private let buckets: [Counter]
@@ -37,7 +39,9 @@ package final class Histogram: Sendable {
     }
 
     /// Measures the duration of the work.
-    package func timed<Result, Failure: Error>(_ work: () throws(Failure) -> Result) throws(Failure) -> Result {
+    package func timed<Result, Failure: Error>(
+        _ work: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         let start = ContinuousClock.now
         defer {
             let (seconds, attoseconds) = (ContinuousClock.now - start).components
@@ -93,7 +97,9 @@ package final class Family<Metric: Sendable>: Sendable {
 
     /// All metrics of the family, in a fixed order.
     package var all: [(values: [String], metric: Metric)] {
-        metrics.withLock { $0.map { ($0.key, $0.value) } }.sorted { $0.0.lexicographicallyPrecedes($1.0) }
+        metrics.withLock { $0.map { ($0.key, $0.value) } }.sorted {
+            $0.0.lexicographicallyPrecedes($1.0)
+        }
     }
 }
 
@@ -103,7 +109,9 @@ package final class MetricsRegistry: Sendable {
         case counter(Family<Counter>)
         case gauge(Family<Gauge>)
         case histogram(Family<Histogram>)
-        case readings(name: String, help: String, label: String, read: @Sendable () -> [(value: String, count: Int)])
+        case readings(
+            name: String, help: String, label: String,
+            read: @Sendable () -> [(value: String, count: Int)])
     }
     private let entries = Mutex<[Entry]>([])
 
@@ -134,7 +142,8 @@ package final class MetricsRegistry: Sendable {
     /// A gauge with one label, read on request, for each value that exists at that time; these are
     /// few. May block.
     package func readings(
-        _ name: String, _ help: String, label: String, _ read: @escaping @Sendable () -> [(value: String, count: Int)]
+        _ name: String, _ help: String, label: String,
+        _ read: @escaping @Sendable () -> [(value: String, count: Int)]
     ) {
         entries.withLock { $0.append(.readings(name: name, help: help, label: label, read: read)) }
     }
@@ -155,14 +164,17 @@ package final class MetricsRegistry: Sendable {
             case .gauge(let family):
                 head(family.name, family.help, "gauge")
                 for (values, gauge) in family.all {
-                    text += "\(family.name)\(Self.labels(family.labels, values)) \(Self.number(gauge.value))\n"
+                    text +=
+                        "\(family.name)\(Self.labels(family.labels, values)) \(Self.number(gauge.value))\n"
                 }
             case .histogram(let family):
                 head(family.name, family.help, "histogram")
                 for (values, histogram) in family.all {
                     let counts = histogram.cumulative
-                    for (bound, count) in zip(histogram.bounds.map(Self.number) + ["+Inf"], counts) {
-                        text += "\(family.name)_bucket\(Self.labels(family.labels + ["le"], values + [bound])) \(count)\n"
+                    for (bound, count) in zip(histogram.bounds.map(Self.number) + ["+Inf"], counts)
+                    {
+                        text +=
+                            "\(family.name)_bucket\(Self.labels(family.labels + ["le"], values + [bound])) \(count)\n"
                     }
                     let labels = Self.labels(family.labels, values)
                     text +=
@@ -170,7 +182,9 @@ package final class MetricsRegistry: Sendable {
                 }
             case .readings(let name, let help, let label, let read):
                 head(name, help, "gauge")
-                for (value, count) in read() { text += "\(name)\(Self.labels([label], [value])) \(count)\n" }
+                for (value, count) in read() {
+                    text += "\(name)\(Self.labels([label], [value])) \(count)\n"
+                }
             }
         }
         return text
@@ -178,7 +192,8 @@ package final class MetricsRegistry: Sendable {
 
     private static func labels(_ names: [String], _ values: [String]) -> String {
         guard !names.isEmpty else { return "" }
-        return "{" + zip(names, values).map { "\($0)=\"\(escaped($1))\"" }.joined(separator: ",") + "}"
+        return "{" + zip(names, values).map { "\($0)=\"\(escaped($1))\"" }.joined(separator: ",")
+            + "}"
     }
 
     private static func number(_ value: Double) -> String {

@@ -5,8 +5,8 @@
 package final class ServiceMetrics: Sendable {
     package let registry = MetricsRegistry()
 
-    /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused,
-    /// deferred.
+    /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`:
+    /// relayed, discarded, refused, deferred.
     package let messages: Family<Counter>
     /// `reason`: the fixed word in the log (`docs/OPERATING-REFUSALS.md`).
     package let refusals: Family<Counter>
@@ -51,49 +51,74 @@ package final class ServiceMetrics: Sendable {
     package let events: Family<Counter>
 
     package init(version: String) {
-        let info = registry.gauge("postern_build_info", "Always 1; the label is the running version.", labels: ["version"])
+        let info = registry.gauge(
+            "postern_build_info", "Always 1; the label is the running version.", labels: ["version"]
+        )
         info(version).set(1)
-        messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
-        refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
+        messages = registry.counter(
+            "postern_messages_total", "Messages at the end of data.",
+            labels: ["direction", "outcome"])
+        refusals = registry.counter(
+            "postern_refusals_total", "Recipients and messages refused or deferred.",
+            labels: ["reason"])
         milterSeconds = registry.histogram(
-            "postern_milter_stage_seconds", "Time until Postfix got the response.", labels: ["stage"])
-        copies = registry.counter("postern_copies_total", "Copies of messages to several users, by outcome.", labels: ["outcome"])
-        leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
+            "postern_milter_stage_seconds", "Time until Postfix got the response.",
+            labels: ["stage"])
+        copies = registry.counter(
+            "postern_copies_total", "Copies of messages to several users, by outcome.",
+            labels: ["outcome"])
+        leakIncidents = registry.counter(
+            "postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
         linksLeft = registry.counter(
             "postern_links_left_total", "Forwards with mailto links that bypass the relay.")()
         dnsQueries = registry.counter(
-            "postern_dns_queries_total", "DNS queries, including cached ones.", labels: ["type", "result"])
-        dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a DNS query.", labels: ["type"])
-        httpRequests = registry.counter("postern_http_requests_total", "HTTP requests.", labels: ["route", "method", "status"])
+            "postern_dns_queries_total", "DNS queries, including cached ones.",
+            labels: ["type", "result"])
+        dnsSeconds = registry.histogram(
+            "postern_dns_query_seconds", "Time of a DNS query.", labels: ["type"])
+        httpRequests = registry.counter(
+            "postern_http_requests_total", "HTTP requests.", labels: ["route", "method", "status"])
         httpSeconds = registry.histogram(
-            "postern_http_request_seconds", "Time until the response to an HTTP request.", labels: ["route"])
-        decisions = registry.counter("postern_decisions_total", "Risk decisions.", labels: ["outcome"])
-        decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
+            "postern_http_request_seconds", "Time until the response to an HTTP request.",
+            labels: ["route"])
+        decisions = registry.counter(
+            "postern_decisions_total", "Risk decisions.", labels: ["outcome"])
+        decisionRules = registry.counter(
+            "postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
         decisionErrors = registry.counter(
-            "postern_decision_errors_total", "Rules and challenges whose condition ended in an error.", labels: ["rule"])
+            "postern_decision_errors_total",
+            "Rules and challenges whose condition ended in an error.", labels: ["rule"])
         decisionContext = registry.counter(
             "postern_decision_context_total",
             "Requests with context that the policy does not declare (ignored_context) or cannot use (invalid_context).",
             labels: ["trouble", "name"])
-        outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
+        outboxAge = registry.gauge(
+            "postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
         outboxParked = registry.gauge(
-            "postern_outbox_parked_events", "Events that were given up, and can be sent again with postern event retry.")()
+            "postern_outbox_parked_events",
+            "Events that were given up, and can be sent again with postern event retry.")()
         certificateEnd = registry.gauge(
             "postern_http_certificate_not_after_seconds",
             "End of validity of the HTTP API's certificate, in seconds since 1970; 0: it has none.")()
         storeWritable = registry.gauge(
-            "postern_store_writable", "Whether the store accepted the last change: 1, or 0, for example on a full disk.")()
+            "postern_store_writable",
+            "Whether the store accepted the last change: 1, or 0, for example on a full disk.")()
         storeWritable.set(1)
         parkedMessages = registry.gauge(
             "postern_parked_messages",
-            "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown.")()
+            "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown."
+        )()
         parkedMessages.set(-1)
-        events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
-        reloads = registry.counter("postern_reloads_total", "Reloads of the configuration (SIGHUP).", labels: ["outcome"])
+        events = registry.counter(
+            "postern_events_total", "Attempts to deliver an event.", labels: ["result"])
+        reloads = registry.counter(
+            "postern_reloads_total", "Reloads of the configuration (SIGHUP).", labels: ["outcome"])
         // Metrics that an alert uses must exist before the first event.
         for direction in ["forward", "reply", "report", "answer", "operator"] {
-            for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
+            for outcome in ["relayed", "discarded", "refused", "deferred"] {
+                _ = messages(direction, outcome)
+            }
         }
         for stage in ["rcpt", "header", "body", "message"] { _ = milterSeconds(stage) }
         for outcome in ["done", "refused"] { _ = reloads(outcome) }
@@ -105,5 +130,7 @@ package final class ServiceMetrics: Sendable {
         messages.all.filter { $0.values.last == outcome }.reduce(0) { $0 + $1.metric.count }
     }
     /// Messages in a direction with an outcome.
-    package func messageCount(_ direction: String, _ outcome: String) -> Int { messages(direction, outcome).count }
+    package func messageCount(_ direction: String, _ outcome: String) -> Int {
+        messages(direction, outcome).count
+    }
 }

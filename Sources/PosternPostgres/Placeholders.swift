@@ -28,10 +28,12 @@ enum Placeholders {
             }
         }
         guard number == 0 || largest == 0 else {
-            throw PostgresFailure(.permanent(.statement, "a statement has places with a number and places without"))
+            throw PostgresFailure(
+                .permanent(.statement, "a statement has places with a number and places without"))
         }
         guard max(number, largest) == values else {
-            throw PostgresFailure(.permanent(.statement, "a statement got more or fewer values than it has places"))
+            throw PostgresFailure(
+                .permanent(.statement, "a statement got more or fewer values than it has places"))
         }
         return String(decoding: octets, as: UTF8.self)
     }

@@ -1,7 +1,7 @@
 // PostgreSQL's SQLSTATE codes as temporary and permanent failures of the store.
 
-import Database
 import CPQ
+import Database
 
 /// The failure of a statement or a connection, before the decision how to handle it.
 struct PostgresFailure: Error {
@@ -19,7 +19,9 @@ struct PostgresFailure: Error {
 
     /// Whether the server accepts no writes: it has become a standby, and another server is the
     /// primary now.
-    var isNoPrimary: Bool { state == "25006" || (state == "0A000" && message.contains("hot standby")) }
+    var isNoPrimary: Bool {
+        state == "25006" || (state == "0A000" && message.contains("hot standby"))
+    }
 
     /// Whether the server has no free connection for us; existing ones continue.
     var isServerFull: Bool { state == "53300" }
@@ -31,13 +33,16 @@ struct PostgresFailure: Error {
     /// Whether another host just created the same table, column or index: after a repetition,
     /// nothing is left to do.
     private var isRacingMigration: Bool {
-        ["42P07", "42701", "42710"].contains(state) || (state == "23505" && message.contains("\"pg_"))
+        ["42P07", "42701", "42710"].contains(state)
+            || (state == "23505" && message.contains("\"pg_"))
     }
 
     /// The failure in the store's form.
     var storeFailure: StoreFailure {
         if let known { return known }
-        if isNoPrimary { return .temporary(.away, "the server is read-only: it is not the primary").by(.standby) }
+        if isNoPrimary {
+            return .temporary(.away, "the server is read-only: it is not the primary").by(.standby)
+        }
         return plainFailure.by(state == "42501" ? .noPrivilege : state == "53300" ? .full : fault)
     }
 
@@ -46,7 +51,8 @@ struct PostgresFailure: Error {
         case "40001", "40P01", "55P03": return .temporary(.busy, message)
         case "57014": return .temporary(.busy, "a statement took too long and was cancelled")
         case "53100": return .temporary(.diskFull, message)
-        case "28P01", "28000", "3D000": return .permanent(.refused, "the server refuses the connection: " + message)
+        case "28P01", "28000", "3D000":
+            return .permanent(.refused, "the server refuses the connection: " + message)
         case "42501": return .permanent(.readOnly, message)
         default: break
         }
@@ -57,7 +63,8 @@ struct PostgresFailure: Error {
         case "58": return .temporary(.inputOutput, message)
         case "23": return .permanent(.constraint, message)
         // The server's messages about data quote the data, so they are not used.
-        case "22": return .permanent(.statement, "a value does not fit its column (SQLSTATE \(state))")
+        case "22":
+            return .permanent(.statement, "a value does not fit its column (SQLSTATE \(state))")
         case "XX": return .permanent(.corrupted, message)
         default: return .permanent(.statement, message.isEmpty ? "SQLSTATE \(state)" : message)
         }
@@ -65,14 +72,20 @@ struct PostgresFailure: Error {
 
     /// The failure in a result.
     init(result: OpaquePointer?, connection: OpaquePointer) {
-        func field(_ code: Int32) -> String { PQresultErrorField(result, code).map { String(cString: $0) } ?? "" }
+        func field(_ code: Int32) -> String {
+            PQresultErrorField(result, code).map { String(cString: $0) } ?? ""
+        }
         state = field(Int32(UInt8(ascii: "C")))
         // With 57P01 and similar codes, and with 25P03, the server says that it ends the
         // connection; libpq may not know yet.
-        isConnectionLost = PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
+        isConnectionLost =
+            PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
         let primary = field(Int32(UInt8(ascii: "M")))
         fault = nil
-        message = !primary.isEmpty ? primary : isConnectionLost ? "the connection to the server was lost" : "the statement failed"
+        message =
+            !primary.isEmpty
+            ? primary
+            : isConnectionLost ? "the connection to the server was lost" : "the statement failed"
     }
 
     init(state: String, message: String, isConnectionLost: Bool, fault: ServerFault? = nil) {

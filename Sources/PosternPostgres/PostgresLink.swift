@@ -1,8 +1,8 @@
 // A safe connection to a PostgreSQL server: results are read completely and freed, and statements
 // are prepared once.
 
-import Database
 import CPQ
+import Database
 import Glibc
 import Synchronization
 
@@ -32,14 +32,17 @@ final class PostgresLink: @unchecked Sendable {
 
         /// The types of both, if they do not contradict each other.
         func joined(_ wanted: [Oid?]) -> [Oid?]? {
-            guard types.count == wanted.count, zip(types, wanted).allSatisfy({ $0 == nil || $1 == nil || $0 == $1 }) else {
+            guard types.count == wanted.count,
+                zip(types, wanted).allSatisfy({ $0 == nil || $1 == nil || $0 == $1 })
+            else {
                 return nil
             }
             return zip(types, wanted).map { $0 ?? $1 }
         }
     }
 
-    /// The statement's name on the server, and the columns of its result, which are known after the first result.
+    /// The statement's name on the server, and the columns of its result, which are
+    /// known after the first result.
     private final class Statement {
         let name: String
         var columns: SQLColumns?
@@ -80,7 +83,8 @@ final class PostgresLink: @unchecked Sendable {
             Self.withCStrings(parameters.map(\.1)) { values in PQconnectdbParams(names, values, 0) }
         }
         guard let opened else {
-            throw PostgresFailure(state: "53200", message: "no memory for a connection", isConnectionLost: true)
+            throw PostgresFailure(
+                state: "53200", message: "no memory for a connection", isConnectionLost: true)
         }
         connection = opened
         guard PQstatus(connection) == CONNECTION_OK else {
@@ -94,10 +98,12 @@ final class PostgresLink: @unchecked Sendable {
         PQsetNoticeReceiver(
             connection,
             { argument, result in
-                guard let argument, let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))),
+                guard let argument,
+                    let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))),
                     strncmp(state, "57P", 3) == 0
                 else { return }
-                Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue().isSaid.store(true, ordering: .relaxed)
+                Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue().isSaid.store(
+                    true, ordering: .relaxed)
             }, Unmanaged.passUnretained(goodbye).toOpaque())
         do throws(PostgresFailure) {
             try check(PQexec(connection, setup)) { _ in }
@@ -113,10 +119,12 @@ final class PostgresLink: @unchecked Sendable {
     /// The message of a failed connection: one line, without quotations by the server.
     private static func connectionFailure(_ connection: OpaquePointer) -> PostgresFailure {
         let full = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
-        var line = full.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
+        var line = full.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
+            .joined(separator: "; ")
         // libpq quotes hosts, users and parameters, never the password. If one of them contains the
         // password, it is redacted.
-        if let password = PQpass(connection).map({ String(cString: $0) }), password.utf8.count >= 3 {
+        if let password = PQpass(connection).map({ String(cString: $0) }), password.utf8.count >= 3
+        {
             line = line.replacing(password, with: "(redacted)")
         }
         // libpq gives no SQLSTATE here. A fault that a person must fix is recognized by its words
@@ -124,37 +132,49 @@ final class PostgresLink: @unchecked Sendable {
         let fault = faults.first { words in words.all.allSatisfy { full.contains($0) } }?.fault
         let isRefusal = fault.map { ![.full, .noHost, .noAnswer].contains($0) } ?? false
         let state = isRefusal ? "28000" : fault == .full ? "53300" : ""
-        return PostgresFailure(state: state, message: line, isConnectionLost: !isRefusal, fault: fault)
+        return PostgresFailure(
+            state: state, message: line, isConnectionLost: !isRefusal, fault: fault)
     }
 
     /// Words of the server, of libpq and of PgBouncer. The first entry whose words all occur
     /// counts.
     private static let faults: [(all: [String], fault: ServerFault)] = [
-        (["Peer authentication failed"], .wrongSystemUser), (["Ident authentication failed"], .wrongSystemUser),
+        (["Peer authentication failed"], .wrongSystemUser),
+        (["Ident authentication failed"], .wrongSystemUser),
         (["no password supplied"], .noPassword), (["no pg_hba.conf entry"], .notAdmitted),
-        (["pg_hba.conf rejects"], .notAdmitted), (["role \"", "does not exist"], .noUser), (["no such user"], .noUser),
+        (["pg_hba.conf rejects"], .notAdmitted), (["role \"", "does not exist"], .noUser),
+        (["no such user"], .noUser),
         (["role \"", "is not permitted to log in"], .notAdmitted),
         (["database \"", "does not exist"], .noDatabase), (["no such database"], .noDatabase),
         (["authentication failed"], .wrongPassword), (["auth failed"], .wrongPassword),
         (["unsupported startup parameter"], .poolerParameter),
         (["server does not support SSL"], .encryption), (["SSL required"], .encryption),
         (["certificate verify failed"], .encryption),
-        (["server certificate"], .encryption), (["root certificate file"], .encryption), (["SSL error"], .encryption),
-        (["too many clients"], .full), (["too many connections"], .full), (["connection slots are reserved"], .full),
+        (["server certificate"], .encryption), (["root certificate file"], .encryption),
+        (["SSL error"], .encryption),
+        (["too many clients"], .full), (["too many connections"], .full),
+        (["connection slots are reserved"], .full),
         (["no more connections allowed"], .full), (["query_wait_timeout"], .full),
-        (["could not translate host name"], .noHost), (["invalid port"], .badURL), (["invalid integer value"], .badURL),
-        (["Connection refused"], .noAnswer), (["No such file or directory"], .noAnswer), (["timeout expired"], .noAnswer),
-        (["Connection timed out"], .noAnswer), (["No route to host"], .noAnswer), (["Network is unreachable"], .noAnswer),
+        (["could not translate host name"], .noHost), (["invalid port"], .badURL),
+        (["invalid integer value"], .badURL),
+        (["Connection refused"], .noAnswer), (["No such file or directory"], .noAnswer),
+        (["timeout expired"], .noAnswer),
+        (["Connection timed out"], .noAnswer), (["No route to host"], .noAnswer),
+        (["Network is unreachable"], .noAnswer),
     ]
 
     /// Whether another caller may use it: no statement or transaction is in progress. Costs
     /// nothing.
-    var isReusable: Bool { !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK }
+    var isReusable: Bool {
+        !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK
+    }
 
     /// Whether the server still has it open. Needs no round trip, but waits for earlier replies
     /// that no caller waited for.
     var isAlive: Bool {
-        guard isReusable, (try? collect()) != nil, PQconsumeInput(connection) == 1 else { return false }
+        guard isReusable, (try? collect()) != nil, PQconsumeInput(connection) == 1 else {
+            return false
+        }
         // Processes the received data.
         _ = PQisBusy(connection)
         return PQstatus(connection) == CONNECTION_OK && !goodbye.isSaid.load(ordering: .relaxed)
@@ -211,7 +231,8 @@ final class PostgresLink: @unchecked Sendable {
     }
 
     private func execute<T>(
-        _ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer, Statement) throws(PostgresFailure) -> T
+        _ sql: String, _ arguments: [SQLValue],
+        _ read: (OpaquePointer, Statement) throws(PostgresFailure) -> T
     ) throws(PostgresFailure) -> T {
         // Separately, because an error in earlier replies would look like an error of this
         // statement.
@@ -222,7 +243,9 @@ final class PostgresLink: @unchecked Sendable {
         try sync()
         var answer: Result<T, PostgresFailure>?
         // The statement is the last one of those that are answered now.
-        try collect { result in answer = Result { () throws(PostgresFailure) in try read(result, statement) } }
+        try collect { result in
+            answer = Result { () throws(PostgresFailure) in try read(result, statement) }
+        }
         guard let answer else { throw lost() }
         return try answer.get()
     }
@@ -255,7 +278,8 @@ final class PostgresLink: @unchecked Sendable {
         }
         let bound = arguments.map(BoundValue.init)
         let isSent = BoundValue.withPointers(bound) { values, lengths, formats in
-            PQsendQueryPrepared(connection, statement.name, Int32(bound.count), values, lengths, formats, 0)
+            PQsendQueryPrepared(
+                connection, statement.name, Int32(bound.count), values, lengths, formats, 0)
         }
         guard isSent == 1 else { throw lost() }
         unanswered.append(.statement)
@@ -265,7 +289,9 @@ final class PostgresLink: @unchecked Sendable {
     /// Deallocates all prepared statements, between two statements.
     private func forgetStatements() throws(PostgresFailure) {
         (prepared, preparedCount) = ([:], 0)
-        guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
+        guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 0) == 1 else {
+            throw lost()
+        }
         unanswered.append(.statement)
         try sync()
         try collect()
@@ -322,21 +348,31 @@ final class PostgresLink: @unchecked Sendable {
         return PostgresFailure(result: nil, connection: connection)
     }
 
-    private func check(_ result: OpaquePointer?, _ read: (OpaquePointer) -> Void) throws(PostgresFailure) {
+    private func check(
+        _ result: OpaquePointer?, _ read: (OpaquePointer) -> Void
+    ) throws(PostgresFailure) {
         defer { PQclear(result) }
-        if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) {
+        if let result,
+            [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result))
+        {
             return read(result)
         }
         let failure = PostgresFailure(result: result, connection: connection)
         // A connection is not usable if its server is no longer the primary, or if its prepared
         // statements are lost.
-        if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) { isBroken = true }
+        if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) {
+            isBroken = true
+        }
         throw failure
     }
 
-    private static func rows(_ result: OpaquePointer, _ statement: Statement) throws(PostgresFailure) -> [SQLRow] {
+    private static func rows(
+        _ result: OpaquePointer, _ statement: Statement
+    ) throws(PostgresFailure) -> [SQLRow] {
         let range = 0..<PQnfields(result)
-        let columns = statement.columns ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
+        let columns =
+            statement.columns
+            ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
         // BEGIN, which is answered before it, has no columns.
         if !range.isEmpty { statement.columns = columns }
         let types = range.map { PQftype(result, $0) }
@@ -346,13 +382,16 @@ final class PostgresLink: @unchecked Sendable {
                 try range.map { column throws(PostgresFailure) in
                     if PQgetisnull(result, row, column) == 1 { return .null }
                     guard let start = PQgetvalue(result, row, column) else { return .null }
-                    let text = UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column)))
+                    let text = UnsafeRawBufferPointer(
+                        start: start, count: Int(PQgetlength(result, row, column)))
                     return try ColumnText.value(text, type: types[Int(column)])
                 })
         }
     }
 
-    private static func withCStrings<T>(_ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> T) -> T {
+    private static func withCStrings<T>(
+        _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> T
+    ) -> T {
         let copies = strings.map { strdup($0) }
         defer { copies.forEach { free($0) } }
         let pointers: [UnsafePointer<CChar>?] = copies.map { UnsafePointer($0) } + [nil]

@@ -16,7 +16,10 @@ final class PostgresLock: DatabaseLock {
         link.withLock { link in
             guard let open = link else { return false }
             // A server that is now a standby has no locks.
-            if (try? open.rows("SELECT pg_is_in_recovery()", []))?.first?.values == [false.sqlValue] { return true }
+            if (try? open.rows("SELECT pg_is_in_recovery()", []))?.first?.values == [false.sqlValue]
+            {
+                return true
+            }
             open.close()
             link = nil
             return false

@@ -1,7 +1,7 @@
 // A bounded number of connections, shared by threads.
 
-import Database
 import Concurrency
+import Database
 import Foundation
 
 /// Lends each connection to one thread at a time. Replaces a broken connection, and checks an idle
@@ -22,7 +22,9 @@ final class PostgresPool: @unchecked Sendable {
         /// The connection that it got.
         var link: PostgresLink?
 
-        init(_ claim: Claim, _ lock: MonotonicCondition) { (self.claim, turn) = (claim, MonotonicCondition(sharing: lock)) }
+        init(_ claim: Claim, _ lock: MonotonicCondition) {
+            (self.claim, turn) = (claim, MonotonicCondition(sharing: lock))
+        }
     }
 
     /// Connections that requests must leave for mail.
@@ -53,7 +55,10 @@ final class PostgresPool: @unchecked Sendable {
     /// - Parameters:
     ///   - limit: maximum number of connections.
     ///   - timeout: seconds to wait until one is returned; then the store counts as busy.
-    init(limit: Int, timeout: TimeInterval, connect: @escaping @Sendable () throws(PostgresFailure) -> PostgresLink) {
+    init(
+        limit: Int, timeout: TimeInterval,
+        connect: @escaping @Sendable () throws(PostgresFailure) -> PostgresLink
+    ) {
         self.limit = limit
         self.timeout = .seconds(timeout)
         self.connect = connect
@@ -70,7 +75,9 @@ final class PostgresPool: @unchecked Sendable {
 
     /// Runs `body` with a connection that no other thread uses.
     /// - Parameter isFirst: whether it may use the reserved connections.
-    func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws(PostgresFailure) -> T) throws(PostgresFailure) -> T {
+    func with<T>(
+        isFirst: Bool = false, _ body: (PostgresLink) throws(PostgresFailure) -> T
+    ) throws(PostgresFailure) -> T {
         let claim: Claim = isFirst ? .first : WriteQueue.isOnSharedThread ? .request : .other
         let link = try take(claim)
         defer { give(link, claim) }
@@ -101,7 +108,9 @@ final class PostgresPool: @unchecked Sendable {
                 wakeAll()
                 continue
             }
-            guard !isClosed else { throw PostgresFailure(.temporary(.unreachable, "the store is closed")) }
+            guard !isClosed else {
+                throw PostgresFailure(.temporary(.unreachable, "the store is closed"))
+            }
             // If no connection exists, each caller tries itself, because the server may just have
             // come back.
             if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
@@ -127,7 +136,8 @@ final class PostgresPool: @unchecked Sendable {
             if let failure, open == 0, !failure.isServerFull { throw failure }
             guard isInTime else {
                 throw failure
-                    ?? PostgresFailure(.temporary(.busy, "all \(limit) connections to the database are in use"))
+                    ?? PostgresFailure(
+                        .temporary(.busy, "all \(limit) connections to the database are in use"))
             }
             isInTime = waiter.turn.wait(until: deadline)
         }
@@ -189,7 +199,9 @@ final class PostgresPool: @unchecked Sendable {
         return switch claim {
         case .first: true
         case .other: others < limit - reserved
-        case .request: others < limit - reserved && inUse[Claim.request.rawValue] < max(1, limit - reserved - Self.leftToMail)
+        case .request:
+            others < limit - reserved
+                && inUse[Claim.request.rawValue] < max(1, limit - reserved - Self.leftToMail)
         }
     }
 
@@ -197,10 +209,13 @@ final class PostgresPool: @unchecked Sendable {
     /// they leave fewer, because otherwise they could have none.
     private func mayHaveIdle(_ claim: Claim) -> Bool {
         guard claim != .first else { return true }
-        return isBelowLimit(claim) && idle.count > max(0, min(reserved, open - 1) - inUse[Claim.first.rawValue])
+        return isBelowLimit(claim)
+            && idle.count > max(0, min(reserved, open - 1) - inUse[Claim.first.rawValue])
     }
 
-    private func mayHaveNew(_ claim: Claim) -> Bool { open + opening < limit && isBelowLimit(claim) }
+    private func mayHaveNew(_ claim: Claim) -> Bool {
+        open + opening < limit && isBelowLimit(claim)
+    }
 
     private func give(_ link: PostgresLink, _ claim: Claim) {
         // A connection in the middle of a transaction must not go to another caller.
@@ -225,7 +240,8 @@ final class PostgresPool: @unchecked Sendable {
     }
 
     private var isWanting: Bool {
-        !isClosed && open + opening < limit && (wanting > 0 || (reserved > 0 && open + opening < reserved + 1))
+        !isClosed && open + opening < limit
+            && (wanting > 0 || (reserved > 0 && open + opening < reserved + 1))
     }
 
     private func work() {

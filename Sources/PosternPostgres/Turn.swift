@@ -50,7 +50,8 @@ enum Turn {
         case .alone:
             statements += [
                 "SET LOCAL idle_in_transaction_session_timeout = \(Self.stillMilliseconds)",
-                "SET LOCAL lock_timeout = \(Self.aloneMilliseconds)", "LOCK TABLE \(Self.table) IN EXCLUSIVE MODE",
+                "SET LOCAL lock_timeout = \(Self.aloneMilliseconds)",
+                "LOCK TABLE \(Self.table) IN EXCLUSIVE MODE",
                 limit,
             ]
         case .untold: break

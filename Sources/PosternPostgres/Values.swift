@@ -1,7 +1,7 @@
 // Values on the wire: arguments as text or octets, columns in PostgreSQL's text form.
 
-import Database
 import CPQ
+import Database
 import Support
 
 /// An argument in libpq's form.
@@ -16,7 +16,8 @@ struct BoundValue {
         case .null: self.init(octets: nil)
         case .integer(let integer): self.init(text: String(integer))
         case .text(let text): self.init(text: text)
-        case .blob(let blob): self.init(octets: blob + [0], isBinary: true, length: Int32(clamping: blob.count))
+        case .blob(let blob):
+            self.init(octets: blob + [0], isBinary: true, length: Int32(clamping: blob.count))
         }
     }
 
@@ -47,7 +48,9 @@ struct BoundValue {
     /// Passes arrays as PQexecPrepared expects them, valid within `body`.
     static func withPointers<T>(
         _ values: [BoundValue],
-        _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> T
+        _ body: (
+            UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?
+        ) -> T
     ) -> T {
         var storage: [UInt8] = []
         storage.reserveCapacity(values.reduce(0) { $0 + ($1.octets?.count ?? 0) })
@@ -73,12 +76,15 @@ enum ColumnText {
     private static let bytea: Oid = 17
     private static let boolean: Oid = 16
 
-    static func value(_ text: UnsafeRawBufferPointer, type: Oid) throws(PostgresFailure) -> SQLValue {
+    static func value(_ text: UnsafeRawBufferPointer, type: Oid) throws(PostgresFailure) -> SQLValue
+    {
         switch type {
         case bytea: return .blob(try octets(text))
         case boolean: return (text.first == UInt8(ascii: "t")).sqlValue
         case _ where integers.contains(type):
-            guard let integer = Int64(String(decoding: text, as: UTF8.self)) else { throw unexpected }
+            guard let integer = Int64(String(decoding: text, as: UTF8.self)) else {
+                throw unexpected
+            }
             return .integer(integer)
         case numeric:
             // The sum of integers is an integer. A number with a fraction stays text, as with
@@ -94,7 +100,9 @@ enum ColumnText {
         guard text.count >= 2, text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
             throw unexpected
         }
-        guard let octets = Hex.decode(UnsafeRawBufferPointer(rebasing: text[2...])) else { throw unexpected }
+        guard let octets = Hex.decode(UnsafeRawBufferPointer(rebasing: text[2...])) else {
+            throw unexpected
+        }
         return octets
     }
 

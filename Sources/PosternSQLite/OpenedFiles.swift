@@ -27,7 +27,9 @@ final class OpenedFiles: Sendable {
     ///   - path: the path of the database.
     ///   - open: opens the database. Throws `unreachable` if the file was replaced at the same
     ///     time.
-    static func watch<T>(_ path: String, open: () throws(StoreFailure) -> T) throws(StoreFailure) -> (T, OpenedFiles) {
+    static func watch<T>(
+        _ path: String, open: () throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> (T, OpenedFiles) {
         let before = Identity(path)
         let opened = try open()
         guard let before, Identity(path) == before else { throw missed(path) }
@@ -35,7 +37,9 @@ final class OpenedFiles: Sendable {
     }
 
     private init(_ path: String) {
-        files = ["", "-wal", "-shm"].compactMap { suffix in Identity(path + suffix).map { (path + suffix, $0) } }
+        files = ["", "-wal", "-shm"].compactMap { suffix in
+            Identity(path + suffix).map { (path + suffix, $0) }
+        }
     }
 
     /// Checks the files. Throws `unreachable` if one of them is not in its place. If it is put

@@ -32,7 +32,8 @@ final class SQLiteCheckpointer: Sendable {
     private let state = Monitor(State())
 
     /// - Parameter open: opens the thread's connection.
-    init(_ turn: WriterTurn, open: @escaping @Sendable () throws(StoreFailure) -> SQLiteConnection) {
+    init(_ turn: WriterTurn, open: @escaping @Sendable () throws(StoreFailure) -> SQLiteConnection)
+    {
         self.turn = turn
         self.open = open
     }
@@ -49,7 +50,9 @@ final class SQLiteCheckpointer: Sendable {
             return true
         }
         // If no thread can be created, the log grows until one can.
-        if starts, SystemThread.detach({ [self] in run() }) != 0 { state.with { $0.isRunning = false } }
+        if starts, SystemThread.detach({ [self] in run() }) != 0 {
+            state.with { $0.isRunning = false }
+        }
     }
 
     /// Waits for pages that are being moved, and moves no more.

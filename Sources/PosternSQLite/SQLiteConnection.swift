@@ -1,11 +1,12 @@
 // A safe connection to a SQLite file: statements are prepared once, and results are read
 // completely.
 
-import Database
 import CSQLite
+import Database
 import Glibc
 
-/// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite reads `?` unchanged.
+/// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite
+/// reads `?` unchanged.
 final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     /// Nil after it is closed.
     private var handle: OpaquePointer?
@@ -25,7 +26,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     /// - Parameter busyTimeout: how long a statement waits for other processes.
     init(path: String, isReadOnly: Bool = false, busyTimeout: Duration) throws(StoreFailure) {
         let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
-        try check(sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil))
+        try check(
+            sqlite3_open_v2(
+                path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil))
         setBusyTimeout(busyTimeout)
         // Deleted data is overwritten, so that a removed user's sealed inbox is not in the file
         // either.
@@ -47,7 +50,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     func setBusyTimeout(_ timeout: Duration) {
-        if let handle { sqlite3_busy_timeout(handle, Int32(min(max(0, timeout / .milliseconds(1)), 1e9))) }
+        if let handle {
+            sqlite3_busy_timeout(handle, Int32(min(max(0, timeout / .milliseconds(1)), 1e9)))
+        }
     }
 
     /// In WAL mode FULL syncs the log at every commit, and NORMAL only at checkpoints. With both, a
@@ -65,7 +70,10 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         sqlite3_wal_hook(
             handle,
             { context, _, _, pages in
-                if let context { Unmanaged<SQLiteConnection>.fromOpaque(context).takeUnretainedValue().pagesInLog = Int(pages) }
+                if let context {
+                    Unmanaged<SQLiteConnection>.fromOpaque(context).takeUnretainedValue()
+                        .pagesInLog = Int(pages)
+                }
                 return SQLITE_OK
             }, Unmanaged.passUnretained(self).toOpaque())
     }
@@ -78,7 +86,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         let moved: Int
     }
 
-    /// Moves pages of the log into the main file, as far as other readers and writers allow without waiting.
+    /// Moves pages of the log into the main file, as far as other readers and
+    /// writers allow without waiting.
     /// - Parameter restarting: whether to wait, at most for the busy timeout, until the log is used
     ///   from its start again.
     @discardableResult
@@ -86,7 +95,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         guard let handle else { throw Self.closed }
         var (pages, moved): (Int32, Int32) = (0, 0)
         let status = sqlite3_wal_checkpoint_v2(
-            handle, nil, restarting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, &pages, &moved)
+            handle, nil, restarting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, &pages,
+            &moved)
         // A reader is still active: the next checkpoint moves the rest.
         if status & 0xFF != SQLITE_BUSY { try check(status) }
         return CheckpointResult(pages: Int(pages), moved: Int(moved))
@@ -129,7 +139,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         let statement = try statement(sql)
         let range = 0..<Int32(statement.columns.names.count)
         try step(statement, arguments) {
-            result.append(SQLRow(statement.columns, range.map { Self.value(statement.pointer, $0) }))
+            result.append(
+                SQLRow(statement.columns, range.map { Self.value(statement.pointer, $0) }))
         }
         return result
     }
@@ -150,14 +161,20 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
 
     /// Steps to the end, and calls `row` for each row. Afterwards the statement can be used again,
     /// even after an error.
-    private func step(_ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void) throws(StoreFailure) {
+    private func step(
+        _ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void
+    ) throws(StoreFailure) {
         let statement = statement.pointer
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
-        guard arguments.count == sqlite3_bind_parameter_count(statement) else { throw Self.wrongCount }
-        for (index, argument) in arguments.enumerated() { try check(Self.bind(statement, Int32(index + 1), argument)) }
+        guard arguments.count == sqlite3_bind_parameter_count(statement) else {
+            throw Self.wrongCount
+        }
+        for (index, argument) in arguments.enumerated() {
+            try check(Self.bind(statement, Int32(index + 1), argument))
+        }
         while true {
             switch sqlite3_step(statement) {
             case SQLITE_ROW: row()
@@ -173,7 +190,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         var pointer: OpaquePointer?
         let (status, isWhole) = sql.withCString { text in
             var rest: UnsafePointer<CChar>?
-            let status = sqlite3_prepare_v3(handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, &rest)
+            let status = sqlite3_prepare_v3(
+                handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, &rest)
             return (status, rest.map { strspn($0, " \n;") == strlen($0) } ?? true)
         }
         try check(status)
@@ -182,7 +200,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             sqlite3_finalize(pointer)
             throw Self.twoStatements
         }
-        let names = (0..<sqlite3_column_count(pointer)).map { sqlite3_column_name(pointer, $0).map { String(cString: $0) } ?? "" }
+        let names = (0..<sqlite3_column_count(pointer)).map {
+            sqlite3_column_name(pointer, $0).map { String(cString: $0) } ?? ""
+        }
         let statement = Statement(pointer: pointer, columns: SQLColumns(names))
         prepared[sql] = statement
         return statement
@@ -191,23 +211,29 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     static let closed = StoreFailure.temporary(.unreachable, "the database is closed")
     /// Without these errors SQLite would treat missing values as NULL, and ignore a second
     /// statement.
-    private static let wrongCount = StoreFailure.permanent(.statement, "a statement got more or fewer values than it has places")
-    private static let twoStatements = StoreFailure.permanent(.statement, "a text of several statements is a script")
+    private static let wrongCount = StoreFailure.permanent(
+        .statement, "a statement got more or fewer values than it has places")
+    private static let twoStatements = StoreFailure.permanent(
+        .statement, "a text of several statements is a script")
 
-    private func check(_ status: Int32) throws(StoreFailure) { if status != SQLITE_OK { throw failure(status) } }
+    private func check(_ status: Int32) throws(StoreFailure) {
+        if status != SQLITE_OK { throw failure(status) }
+    }
 
     private func failure(_ status: Int32) -> StoreFailure {
         let message = handle == nil ? sqlite3_errstr(status) : sqlite3_errmsg(handle)
         let extended = handle.map { sqlite3_extended_errcode($0) } ?? status
         return storeFailure(
-            extended & 0xFF == status & 0xFF ? extended : status, message.map { String(cString: $0) } ?? "SQLite result \(status)"
+            extended & 0xFF == status & 0xFF ? extended : status,
+            message.map { String(cString: $0) } ?? "SQLite result \(status)"
         )
     }
 
     /// Tells SQLite to copy the value before it returns.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    private static func bind(_ statement: OpaquePointer, _ index: Int32, _ value: SQLValue) -> Int32 {
+    private static func bind(_ statement: OpaquePointer, _ index: Int32, _ value: SQLValue) -> Int32
+    {
         switch value {
         case .null: return sqlite3_bind_null(statement, index)
         case .integer(let integer): return sqlite3_bind_int64(statement, index, integer)
@@ -217,14 +243,17 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
                     // An empty buffer may have no address, which SQLite would treat as NULL.
                     $0.isEmpty
                         ? sqlite3_bind_text(statement, index, "", 0, nil)
-                        : sqlite3_bind_text64(statement, index, $0.baseAddress, UInt64($0.count), transient, UInt8(SQLITE_UTF8))
+                        : sqlite3_bind_text64(
+                            statement, index, $0.baseAddress, UInt64($0.count), transient,
+                            UInt8(SQLITE_UTF8))
                 }
             }
         case .blob(let octets):
             return octets.withUnsafeBytes {
                 $0.isEmpty
                     ? sqlite3_bind_zeroblob(statement, index, 0)
-                    : sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
+                    : sqlite3_bind_blob64(
+                        statement, index, $0.baseAddress, UInt64($0.count), transient)
             }
         }
     }
@@ -236,12 +265,16 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         case SQLITE_BLOB:
             // The pointer must be read before the length (sqlite.org/c3ref/column_blob.html).
             let start = sqlite3_column_blob(statement, column)
-            return .blob(Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))))
+            return .blob(
+                Array(
+                    UnsafeRawBufferPointer(
+                        start: start, count: Int(sqlite3_column_bytes(statement, column)))))
         default:
             // No column contains floating-point numbers, and no expression of ours makes one; it
             // would be read as text.
             let start = sqlite3_column_text(statement, column)
-            let octets = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+            let octets = UnsafeBufferPointer(
+                start: start, count: Int(sqlite3_column_bytes(statement, column)))
             return .text(String(decoding: octets, as: UTF8.self))
         }
     }

@@ -3,8 +3,8 @@
 import Database
 import Glibc
 
-/// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
-/// (`postern` commands while `postern serve` runs). Never on a network file system.
+/// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on
+/// one machine (`postern` commands while `postern serve` runs). Never on a network file system.
 package final class SQLiteDatabase: Database {
     /// How long to wait for another process's write before the store is `busy`. Below Postfix's
     /// timeout for a milter (30 s), and far longer than any of our transactions.
@@ -37,7 +37,8 @@ package final class SQLiteDatabase: Database {
     /// Integers are 64 bits wide in every column. STRICT tables refuse values of another type.
     /// AUTOINCREMENT never uses an identifier twice.
     package let dialect = Dialect(types: [
-        "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER", "bytes": "BLOB", "strict": "STRICT",
+        "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER", "bytes": "BLOB",
+        "strict": "STRICT",
         "clustered": "STRICT, WITHOUT ROWID", "sqlite": "", "postgresql": "-- ",
         "clock": "CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)",
     ])
@@ -48,11 +49,15 @@ package final class SQLiteDatabase: Database {
     ///     file is opened unchanged.
     ///   - busyTimeout: seconds to wait for another process's write. Throws `unreachable` if the
     ///     file does not exist, and `corrupted` if it is not a database.
-    package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws(StoreFailure) {
+    package init(
+        path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds
+    ) throws(StoreFailure) {
         if creating {
             // Created before SQLite opens it, so that its WAL and shared memory get the same mode.
             do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
-                guard error.code == EEXIST else { throw .temporary(.inputOutput, "the database cannot be created: \(error)") }
+                guard error.code == EEXIST else {
+                    throw .temporary(.inputOutput, "the database cannot be created: \(error)")
+                }
             }
         }
         let path = try Self.followed(path)
@@ -62,7 +67,9 @@ package final class SQLiteDatabase: Database {
             let writer = try SQLiteConnection(path: path, busyTimeout: timeout)
             // This creates the log and its index if they do not exist.
             guard try writer.value("PRAGMA journal_mode = WAL", String.self) == "wal" else {
-                throw .permanent(.statement, "SQLite cannot write ahead at \(path): is it on a network file system?")
+                throw .permanent(
+                    .statement,
+                    "SQLite cannot write ahead at \(path): is it on a network file system?")
             }
             return writer
         }
@@ -71,12 +78,14 @@ package final class SQLiteDatabase: Database {
         self.turn = turn
         writer.countLog()
         checkpointer = SQLiteCheckpointer(turn) { () throws(StoreFailure) in
-            let connection = try SQLiteConnection(path: path, busyTimeout: SQLiteCheckpointer.timeout)
+            let connection = try SQLiteConnection(
+                path: path, busyTimeout: SQLiteCheckpointer.timeout)
             try files.requireInPlace()
             return connection
         }
         readers = SQLiteReaders(maximum: Self.readers) { () throws(StoreFailure) in
-            let connection = try SQLiteConnection(path: path, isReadOnly: true, busyTimeout: timeout)
+            let connection = try SQLiteConnection(
+                path: path, isReadOnly: true, busyTimeout: timeout)
             // Another file may have the name by now.
             try files.requireInPlace()
             return connection
@@ -95,7 +104,9 @@ package final class SQLiteDatabase: Database {
             throw .temporary(
                 .unreachable,
                 "\(file) cannot be opened: \(String(cString: strerror(code)))"
-                    + (isOthers ? " (it belongs to user \(status.st_uid), and this runs as user \(geteuid()))" : ""))
+                    + (isOthers
+                        ? " (it belongs to user \(status.st_uid), and this runs as user \(geteuid()))"
+                        : ""))
         }
     }
 
@@ -115,14 +126,20 @@ package final class SQLiteDatabase: Database {
     /// Without BEGIN and COMMIT: a statement has its own snapshot.
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
         try files.requireFoundInPlace()
-        return try readers.read { connection throws(StoreFailure) in try connection.rows(sql, arguments) }
+        return try readers.read { connection throws(StoreFailure) in
+            try connection.rows(sql, arguments)
+        }
     }
 
-    package func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+    package func write<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
         try write(durability, timeout: nil, body)
     }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+    package func write<T>(
+        _ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
         let deadline = ContinuousClock.now + (timeout ?? busyTimeout)
         return try turn.run(by: deadline) { () throws(StoreFailure) in
             try files.requireInPlace()
@@ -141,7 +158,9 @@ package final class SQLiteDatabase: Database {
 
     /// On a copy beside the database, which is equally private. A transaction would block every
     /// other writer for the whole rehearsal.
-    package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+    package func rehearse<T>(
+        _ body: (any Database) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
         let path = path + "-rehearsal-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) } }
         let copy = try SQLiteDatabase(path: path, creating: true)
@@ -150,8 +169,11 @@ package final class SQLiteDatabase: Database {
         return try body(copy)
     }
 
-    /// A file beside the database, locked with flock(2): the kernel releases it when the process ends.
-    package func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try SQLiteLock(path: "\(path)-lock-\(name)") }
+    /// A file beside the database, locked with flock(2): the kernel
+    /// releases it when the process ends.
+    package func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? {
+        try SQLiteLock(path: "\(path)-lock-\(name)")
+    }
 
     /// A shared lock on a file whose name does not begin with the database's, so it stays when the
     /// database's files are moved together.
@@ -189,7 +211,9 @@ package final class SQLiteDatabase: Database {
             }
             try Self.check(copy)
             copy.close()
-            guard fsync(file) == 0 else { throw .temporary(.inputOutput, "\(path) cannot be synced") }
+            guard fsync(file) == 0 else {
+                throw .temporary(.inputOutput, "\(path) cannot be synced")
+            }
         } catch {
             for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
             throw error
@@ -202,11 +226,14 @@ package final class SQLiteDatabase: Database {
     }
 
     static func check(_ connection: SQLiteConnection) throws(StoreFailure) {
-        var complaints = try connection.values("PRAGMA integrity_check(3)", String.self).filter { $0 != "ok" }
+        var complaints = try connection.values("PRAGMA integrity_check(3)", String.self).filter {
+            $0 != "ok"
+        }
         let orphans = try connection.rows("PRAGMA foreign_key_check").count
         if orphans > 0 { complaints.append("\(orphans) rows refer to missing rows") }
         guard complaints.isEmpty else {
-            throw .permanent(.corrupted, "the database is damaged: \(complaints.joined(separator: "; "))")
+            throw .permanent(
+                .corrupted, "the database is damaged: \(complaints.joined(separator: "; "))")
         }
     }
 

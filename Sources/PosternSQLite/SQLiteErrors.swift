@@ -1,7 +1,7 @@
 // SQLite's result codes as temporary and permanent failures of the store.
 
-import Database
 import CSQLite
+import Database
 
 /// The store's failure for a result code, primary or extended.
 /// - Parameter message: SQLite's message, which names tables and columns, never values.

@@ -30,7 +30,10 @@ extension SQLiteDatabase {
     private static func copyOctets(_ source: String, to path: String) throws(StoreFailure) {
         // Without O_NONBLOCK, opening a pipe would wait for a writer.
         let input = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard input >= 0 else { throw .temporary(.inputOutput, "\(source) cannot be read: \(String(cString: strerror(errno)))") }
+        guard input >= 0 else {
+            throw .temporary(
+                .inputOutput, "\(source) cannot be read: \(String(cString: strerror(errno)))")
+        }
         defer { Glibc.close(input) }
         var status = stat()
         guard fstat(input, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -46,9 +49,12 @@ extension SQLiteDatabase {
             let count = sendfile(output, input, nil, min(left, 1 << 20))
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else {
-                throw .temporary(.inputOutput, "\(source) cannot be copied: \(String(cString: strerror(errno)))")
+                throw .temporary(
+                    .inputOutput, "\(source) cannot be copied: \(String(cString: strerror(errno)))")
             }
-            guard count > 0 else { throw .temporary(.inputOutput, "\(source) became shorter while it was copied") }
+            guard count > 0 else {
+                throw .temporary(.inputOutput, "\(source) became shorter while it was copied")
+            }
             left -= count
         }
         guard fsync(output) == 0 else { throw .temporary(.inputOutput, "\(path) cannot be synced") }

@@ -1,8 +1,8 @@
 // Callers use the one writing connection one after another, and each waits no longer than its own
 // timeout.
 
-import Database
 import Concurrency
+import Database
 import Synchronization
 
 /// Gives callers the right to write, one at a time. Waiting callers are served in order. Mail and
@@ -28,13 +28,17 @@ final class WriterTurn: Sendable {
     var waiting: Int { state.withLock { $0.waiting.count } }
 
     /// Runs `body` when it is this caller's turn. Throws `busy` if that is not before `deadline`.
-    func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+    func run<T>(
+        by deadline: ContinuousClock.Instant, _ body: () throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
         let isShared = WriteQueue.isOnSharedThread
         var deadline = deadline
         let place: Monitor<Bool>? = state.withLock { state in
             if isShared {
                 state.shared += 1
-                if state.shared > WriteQueue.sharedThreads { deadline = min(deadline, .now + burst) }
+                if state.shared > WriteQueue.sharedThreads {
+                    deadline = min(deadline, .now + burst)
+                }
             }
             guard state.isTaken else {
                 state.isTaken = true
@@ -48,12 +52,16 @@ final class WriterTurn: Sendable {
         defer { if isShared { state.withLock { $0.shared -= 1 } } }
         if let place, !place.wait(atMost: deadline - .now, until: { $0 }) {
             let isLeft = state.withLock { state in
-                guard let index = state.waiting.firstIndex(where: { $0.signal === place }) else { return false }
+                guard let index = state.waiting.firstIndex(where: { $0.signal === place }) else {
+                    return false
+                }
                 state.waiting.remove(at: index)
                 return true
             }
             // Otherwise the turn came at that moment.
-            guard !isLeft else { throw .temporary(.busy, "other changes used up the time of this one") }
+            guard !isLeft else {
+                throw .temporary(.busy, "other changes used up the time of this one")
+            }
         }
         defer { pass() }
         return try body()

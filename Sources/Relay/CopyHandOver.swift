@@ -2,10 +2,10 @@
 // original client.
 
 import Logging
+import Mail
 import PosternConfiguration
 import RelayCore
 import RelayMilter
-import Mail
 
 /// Opens connections to the smtpd that `setup postfix` configured for copies.
 struct CopyHandOver: CopyCarrier {
@@ -21,13 +21,18 @@ struct CopyHandOver: CopyCarrier {
         // Postfix waits for its filter (milter_content_timeout, 300 s). The filter reports progress
         // with each copy.
         submission = SMTPSubmission(
-            host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname, timeout: 20, dataTimeout: 120)
+            host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname,
+            timeout: 20, dataTimeout: 120)
     }
 
     func open(for client: CopyClient, login: @escaping () -> String) -> (any CopySession)? {
-        let hasName = client.hostName != "unknown" && !client.hostName.hasPrefix("[") && !client.hostName.isEmpty
+        let hasName =
+            client.hostName != "unknown" && !client.hostName.hasPrefix("[")
+            && !client.hostName.isEmpty
         let connection = try? ClientSubmission(
-            submission, client: .init(address: client.address, name: hasName ? client.hostName : nil, helo: client.helo),
+            submission,
+            client: .init(
+                address: client.address, name: hasName ? client.hostName : nil, helo: client.helo),
             terms: .init(login: login, objection: objection))
         return connection.map(Session.init)
     }
@@ -48,16 +53,27 @@ struct CopyHandOver: CopyCarrier {
 
         init(_ connection: ClientSubmission) { self.connection = connection }
 
-        func hand(over original: FanOutOriginal, parameters: [String], to paths: [String]) -> CopyOutcome {
-            let content = stuffed ?? ClientSubmission.stuffed(original.header.serialized + [0x0D, 0x0A] + original.body)
+        func hand(
+            over original: FanOutOriginal, parameters: [String], to paths: [String]
+        ) -> CopyOutcome {
+            let content =
+                stuffed
+                ?? ClientSubmission.stuffed(
+                    original.header.serialized + [0x0D, 0x0A] + original.body)
             stuffed = content
             do throws(SubmissionFailure) {
-                switch try connection.send(from: original.sender, parameters: parameters, to: paths, stuffed: content) {
+                switch try connection.send(
+                    from: original.sender, parameters: parameters, to: paths, stuffed: content)
+                {
                 case .taken(let queueID): return .taken(queueID: queueID)
                 case .refused(let code, let enhanced, let text):
                     // The reference of the copy's own transaction is removed.
-                    let end = text.hasSuffix("]") ? text.lastIndex(of: "[") ?? text.endIndex : text.endIndex
-                    return .refused(SMTPReply(code: code, enhanced: enhanced, text: String(text[..<end].trimmed)))
+                    let end =
+                        text.hasSuffix("]")
+                        ? text.lastIndex(of: "[") ?? text.endIndex : text.endIndex
+                    return .refused(
+                        SMTPReply(
+                            code: code, enhanced: enhanced, text: String(text[..<end].trimmed)))
                 }
             } catch {
                 return .failed(error.description)

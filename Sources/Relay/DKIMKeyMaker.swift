@@ -1,7 +1,7 @@
 // Connects the key store, which keeps text, with mail authentication, which signs.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import MailAuth
 import MailCrypto
@@ -14,7 +14,8 @@ package enum DKIMKeyMaker {
     ///   - selector: if nil, made of algorithm and month, as in `rsa202611`.
     ///   - isActive: whether it signs at once, even if it is not yet published.
     package static func generate(
-        _ store: Store, domain: String, algorithm: DKIMAlgorithm, selector: String? = nil, bits: Int? = nil,
+        _ store: Store, domain: String, algorithm: DKIMAlgorithm, selector: String? = nil,
+        bits: Int? = nil,
         isActive: Bool = false,
         _ change: Change
     ) throws -> DKIMKey {
@@ -22,11 +23,14 @@ package enum DKIMKeyMaker {
         let bits = bits ?? allowed.lowerBound
         guard allowed.contains(bits) else {
             throw StoreFailure.refused(
-                .invalid, "a key of \(algorithm.rawValue) must have \(allowed.lowerBound) to \(allowed.upperBound) bits")
+                .invalid,
+                "a key of \(algorithm.rawValue) must have \(allowed.lowerBound) to \(allowed.upperBound) bits"
+            )
         }
         let privateKey: DKIMPrivateKey
         do {
-            privateKey = DKIMPrivateKey(pem: try DKIMSigningKey.generate(algorithm, bits: bits).pem())
+            privateKey = DKIMPrivateKey(
+                pem: try DKIMSigningKey.generate(algorithm, bits: bits).pem())
         } catch let error as CryptoError {
             throw StoreFailure.temporary(.resources, "the key cannot be generated: \(error)")
         }
@@ -37,14 +41,19 @@ package enum DKIMKeyMaker {
             name = try freeSelector(store, domain: domain, algorithm: algorithm, now: change.now)
         }
         return try store.dkimKeys.add(
-            domain: domain, selector: name, algorithm: algorithm, bits: bits, privateKey: privateKey,
+            domain: domain, selector: name, algorithm: algorithm, bits: bits,
+            privateKey: privateKey,
             isActive: isActive, change)
     }
 
-    private static func freeSelector(_ store: Store, domain: String, algorithm: DKIMAlgorithm, now: Int64) throws -> String {
+    private static func freeSelector(
+        _ store: Store, domain: String, algorithm: DKIMAlgorithm, now: Int64
+    ) throws -> String {
         let month = timestampMonth(now)
         let base = algorithm.selectorStart + month
-        let taken = Set(try store.dkimKeys.keys().filter { $0.domain == HostName(domain)?.text }.map(\.selector))
+        let taken = Set(
+            try store.dkimKeys.keys().filter { $0.domain == HostName(domain)?.text }.map(\.selector)
+        )
         var name = base
         var number = 2
         while taken.contains(name) {
@@ -61,11 +70,15 @@ package enum DKIMKeyMaker {
     }
 
     /// The key for libcrypto. Throws `unexpectedData` if it cannot be read.
-    package static func parse(_ privateKey: DKIMPrivateKey, of key: DKIMKey) throws -> DKIMSigningKey {
+    package static func parse(
+        _ privateKey: DKIMPrivateKey, of key: DKIMKey
+    ) throws -> DKIMSigningKey {
         do {
             return try DKIMSigningKey(key.algorithm, pem: privateKey.pem)
         } catch {
-            throw StoreFailure.permanent(.unexpectedData, "the key \(key.selector) of \(key.domain) cannot be read: \(error)")
+            throw StoreFailure.permanent(
+                .unexpectedData, "the key \(key.selector) of \(key.domain) cannot be read: \(error)"
+            )
         }
     }
 
@@ -76,7 +89,8 @@ package enum DKIMKeyMaker {
             return try DKIMKeyPublication(domain: key.domain, selector: key.selector, key: parsed)
         } catch {
             throw StoreFailure.permanent(
-                .unexpectedData, "the key \(key.selector) of \(key.domain) cannot be published: \(error)")
+                .unexpectedData,
+                "the key \(key.selector) of \(key.domain) cannot be published: \(error)")
         }
     }
 }

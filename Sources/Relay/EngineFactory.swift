@@ -1,7 +1,7 @@
 // Makes the engine that decides about an installation's mail.
 
-import Database
 import Accounts
+import Database
 import InternetMessage
 import MailAuth
 import PosternConfiguration
@@ -13,16 +13,20 @@ package enum EngineFactory {
     ///   - counters: nil for an engine that changes nothing in the store.
     ///   - commits: writes tokens for many messages at a time; if nil, each message uses its own
     ///     transaction.
-    ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
+    ///   - replyMemory: shared by all engines of a process, so that a reload does
+    ///     not double the budget.
     /// - Throws: `ConfigurationError` if the keys cannot be used, `TemplateError`.
     package static func engine(
-        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
+        installation: Installation, authenticator: any SenderAuthenticator,
+        signer: (any MessageSigner)?,
         counters: CounterBuffer?,
         commits: GroupCommit? = nil, replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
-        let directory = StoreDirectory(store: installation.store, counters: counters, commits: commits, now: now)
+        let directory = StoreDirectory(
+            store: installation.store, counters: counters, commits: commits, now: now)
         let notice = try MailerFactory.replyNotice(installation)
-        guard let keys = TokenKeys(installation.keys.token), let probe = probe(installation.configuration, keys),
+        guard let keys = TokenKeys(installation.keys.token),
+            let probe = probe(installation.configuration, keys),
             let engine = RelayEngine(
                 settings: RelaySettings(installation.configuration), keys: keys,
                 directory: ProbingDirectory(directory, probe: probe, now: now),
@@ -49,7 +53,8 @@ package enum EngineFactory {
         let native = NativeAuthenticator(resolver: resolver)
         guard !configuration.trustedAuthservIDs.isEmpty else { return native }
         return PreferringAuthenticator(
-            upstream: UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs), otherwise: native)
+            upstream: UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs),
+            otherwise: native)
     }
 
     private static func random(_ count: Int) -> [UInt8] {
@@ -67,7 +72,8 @@ extension TokenKeys {
     /// The token keys of an installation; nil if they cannot be used.
     package init?(_ set: KeySet) {
         self.init(
-            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }),
+            keys: Dictionary(
+                set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }),
             active: set.active.id)
     }
 }
@@ -86,9 +92,12 @@ extension RelaySettings {
         self.init(
             relayDomains: configuration.relayDomains, authservID: configuration.authservID,
             operatorAddress: configuration.operatorAddress,
-            localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
+            localRecipients: configuration.localRecipients, providers: configuration.providers,
+            limits: limits,
             returnPathDays: UInt64(configuration.returnPathDays),
-            suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) }
+            suspension: configuration.suspension.map {
+                SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days)
+            }
         )
         testAccount = ProbeIdentity.account
     }

@@ -21,7 +21,10 @@ package struct ExplainedMessage: Sendable {
     /// Line ends as CRLF or LF.
     package var message: [UInt8]
 
-    package init(mailFrom: String, recipients: [String], address: String?, helo: String, now: Int64, message: [UInt8]) {
+    package init(
+        mailFrom: String, recipients: [String], address: String?, helo: String, now: Int64,
+        message: [UInt8]
+    ) {
         self.mailFrom = mailFrom
         self.recipients = recipients
         self.address = address
@@ -55,47 +58,61 @@ package enum Explainer {
     /// Runs the transaction. Writes nothing if the engine's directory is read-only.
     /// - Parameter fansOut: whether further accounts get a copy of the message, as with `fan_out:
     ///   on`.
-    package static func explain(_ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false) -> Explanation {
+    package static func explain(
+        _ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false
+    ) -> Explanation {
         let sender = message.mailFrom.withoutPathBrackets
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender),
+            engine: engine,
+            client: SMTPClientIdentity(
+                address: message.address, helo: message.helo, mailFrom: sender),
             now: message.now
         ) {
             fansOut
         }
         var refused: [Int: Refusal] = [:]
         for (index, recipient) in message.recipients.enumerated() {
-            do { try transaction.addRecipient("<\(recipient.withoutPathBrackets)>") } catch { refused[index] = error }
+            do { try transaction.addRecipient("<\(recipient.withoutPathBrackets)>") } catch {
+                refused[index] = error
+            }
         }
         let accepted = message.recipients.indices.filter { refused[$0] == nil }
-        if transaction.parts.count > 1 { return fannedOut(message, engine, transaction.parts, refused) }
+        if transaction.parts.count > 1 {
+            return fannedOut(message, engine, transaction.parts, refused)
+        }
         let parsed = Message.parse(received(message.message, direction: transaction.direction))
         let decision = accepted.isEmpty ? nil : decide(transaction, parsed)
 
         var end = SMTPReply.accepted
         if case .refuse(let refusal) = decision?.outcome { end = refusal.reply }
         let replies = message.recipients.enumerated().map { index, recipient in
-            Explanation.Reply(recipient: recipient.withoutPathBrackets, reply: refused[index]?.reply ?? end)
+            Explanation.Reply(
+                recipient: recipient.withoutPathBrackets, reply: refused[index]?.reply ?? end)
         }
-        let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason) + (decision?.reasons ?? [])
+        let reasons =
+            refused.sorted { $0.key < $1.key }.map(\.value.reason) + (decision?.reasons ?? [])
 
         guard let decision, decision.isRelayed else {
             // One temporary reply is enough to make the sender retry.
             let isTemporary = replies.contains { $0.reply.code / 100 == 4 }
-            return Explanation(action: isTemporary ? .defer : .refuse, replies: replies, reasons: reasons, outgoing: nil)
+            return Explanation(
+                action: isTemporary ? .defer : .refuse, replies: replies, reasons: reasons,
+                outgoing: nil)
         }
         var outgoing = ModifiedMessage(
             header: parsed.header, body: parsed.body, sender: sender,
             recipients: accepted.map { message.recipients[$0].withoutPathBrackets })
         outgoing.apply(decision.modifications)
         return Explanation(
-            action: .relay, replies: replies, reasons: reasons, outgoing: decision.outcome == .discard ? nil : outgoing)
+            action: .relay, replies: replies, reasons: reasons,
+            outgoing: decision.outcome == .discard ? nil : outgoing)
     }
 
     /// Explains each account's part as a separate transaction, as in operation: a copy returns with
     /// the same client and sender.
     private static func fannedOut(
-        _ message: ExplainedMessage, _ engine: RelayEngine, _ parts: [[String]], _ refused: [Int: Refusal]
+        _ message: ExplainedMessage, _ engine: RelayEngine, _ parts: [[String]],
+        _ refused: [Int: Refusal]
     ) -> Explanation {
         let explained = parts.map { paths in
             var part = message
@@ -109,19 +126,25 @@ package enum Explainer {
         let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
         let end = isAccepted ? SMTPReply.accepted : ofMessage ?? Refusal.fanOutRefused.reply
         let replies = message.recipients.enumerated().map { index, recipient in
-            Explanation.Reply(recipient: recipient.withoutPathBrackets, reply: refused[index]?.reply ?? end)
+            Explanation.Reply(
+                recipient: recipient.withoutPathBrackets, reply: refused[index]?.reply ?? end)
         }
         let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason)
         return Explanation(
-            action: isAccepted ? .relay : replies.contains { $0.reply.code / 100 == 4 } ? .defer : .refuse, replies: replies,
-            reasons: reasons + (explained.first?.reasons ?? []), outgoing: isAccepted ? explained.first?.outgoing : nil,
+            action: isAccepted
+                ? .relay : replies.contains { $0.reply.code / 100 == 4 } ? .defer : .refuse,
+            replies: replies,
+            reasons: reasons + (explained.first?.reasons ?? []),
+            outgoing: isAccepted ? explained.first?.outgoing : nil,
             copies: ofMessage == nil ? Array(explained.dropFirst()) : [])
     }
 
-    private static func decide(_ transaction: RelayTransaction, _ message: Message) -> RelayDecision {
+    private static func decide(_ transaction: RelayTransaction, _ message: Message) -> RelayDecision
+    {
         for field in message.header.fields { transaction.addHeader(field) }
         guard transaction.isOurs else {
-            return RelayDecision(.untouched, reasons: [RelayReason(.elsewhere, "not a relay domain")])
+            return RelayDecision(
+                .untouched, reasons: [RelayReason(.elsewhere, "not a relay domain")])
         }
         do {
             try transaction.endHeader()
@@ -172,7 +195,9 @@ package struct InstallationExplainer {
         guard let zone else { return Explainer.explain(message, engine: base, fansOut: fansOut) }
         let resolver = zone.resolver
         return Explainer.explain(
-            message, engine: base.authenticating(by: EngineFactory.authenticator(configuration) { resolver }), fansOut: fansOut)
+            message,
+            engine: base.authenticating(
+                by: EngineFactory.authenticator(configuration) { resolver }), fansOut: fansOut)
     }
 }
 

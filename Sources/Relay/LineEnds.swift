@@ -21,9 +21,13 @@ package enum LineEnds {
     package static func received(_ message: [UInt8]) -> [UInt8] {
         var bytes = crlf(message)
         let mark = bytes.prefix { $0 == UInt8(ascii: ">") }.count
-        if bytes[mark...].starts(with: "From ".utf8) { bytes.insert(contentsOf: "X-Mailbox-Line: ".utf8, at: 0) }
+        if bytes[mark...].starts(with: "From ".utf8) {
+            bytes.insert(contentsOf: "X-Mailbox-Line: ".utf8, at: 0)
+        }
         var start = 0
-        while start < bytes.count, bytes[start] != 0x0D || start + 1 >= bytes.count || bytes[start + 1] != 0x0A {
+        while start < bytes.count,
+            bytes[start] != 0x0D || start + 1 >= bytes.count || bytes[start + 1] != 0x0A
+        {
             let isContinuation = start > 0 && (bytes[start] == 0x20 || bytes[start] == 0x09)
             guard isContinuation || isField(bytes[start...]) else {
                 bytes.insert(contentsOf: [0x0D, 0x0A], at: start)

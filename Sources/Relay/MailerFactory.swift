@@ -10,15 +10,19 @@ import RelayCore
 package enum MailerFactory {
     /// - Parameter signer: nil makes one that uses the present keys.
     /// - Throws: `TemplateError`, `ConfigurationError`, and the errors of the store.
-    package static func mailer(_ installation: Installation, signer: (any MessageSigner)? = nil) throws -> InboxMailer {
+    package static func mailer(
+        _ installation: Installation, signer: (any MessageSigner)? = nil
+    ) throws -> InboxMailer {
         let configuration = installation.configuration
         return InboxMailer(
             settings: settings(configuration),
             store: installation.store, tokens: try tokens(installation),
             signer: try signer ?? RelaySigner(keys: installation.store.dkimKeys),
             submission: SMTPSubmission(
-                host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
-                helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
+                host: configuration.mail.submission.host,
+                port: UInt16(clamping: configuration.mail.submission.port),
+                helo: configuration.hostname, security: try security(installation),
+                credentials: try credentials(installation)),
             templates: try templates(configuration, at: installation.resolved.path))
     }
 
@@ -32,21 +36,27 @@ package enum MailerFactory {
 
     private static func settings(_ configuration: Configuration) -> MailerSettings {
         MailerSettings(
-            from: configuration.mail.from, service: configuration.serviceName, relayDomain: configuration.mail.from.domain,
+            from: configuration.mail.from, service: configuration.serviceName,
+            relayDomain: configuration.mail.from.domain,
             publicURL: configuration.publicURL, limits: configuration.verification.limits)
     }
 
     /// The texts of mail, in the languages of the installation.
     /// - Parameter place: the configuration file, for errors.
-    package static func templates(_ configuration: Configuration, at place: String) throws -> NoticeTemplates {
+    package static func templates(
+        _ configuration: Configuration, at place: String
+    ) throws -> NoticeTemplates {
         let languages: Languages
         do throws(CatalogueError) {
             languages =
-                if let folder = configuration.provider.languagesPath { try Languages(folder: folder) } else { try .builtIn() }
+                if let folder = configuration.provider.languagesPath {
+                    try Languages(folder: folder)
+                } else { try .builtIn() }
         } catch {
             throw ConfigurationError(.invalidValue, at: place, "sign_in.languages: \(error)")
         }
-        return try configuration.mail.templates.map { try NoticeTemplates(folder: $0, languages) } ?? .standard(languages)
+        return try configuration.mail.templates.map { try NoticeTemplates(folder: $0, languages) }
+            ?? .standard(languages)
     }
 
     private static func security(_ installation: Installation) throws -> SubmissionSecurity {
@@ -57,14 +67,16 @@ package enum MailerFactory {
             return mail.security == .starttls ? .startTLS(context) : .implicit(context)
         } catch {
             throw ConfigurationError(
-                .invalidValue, at: installation.resolved.path, "mail.trusted_certificates: no certificates (PEM) found")
+                .invalidValue, at: installation.resolved.path,
+                "mail.trusted_certificates: no certificates (PEM) found")
         }
     }
 
     /// The password is in a file, so that neither the configuration nor the process list shows it.
     private static func credentials(_ installation: Installation) throws -> SubmissionCredentials? {
         guard let (user, path) = installation.configuration.mail.credentials else { return nil }
-        let password = try SecretFile.text(path, for: "mail.submission_password_file", at: installation.resolved.path)
+        let password = try SecretFile.text(
+            path, for: "mail.submission_password_file", at: installation.resolved.path)
         return SubmissionCredentials(user: user, password: password)
     }
 
@@ -86,7 +98,8 @@ extension Configuration.VerificationSettings {
     /// In the form that the store uses.
     package var limits: NoticeLimits {
         NoticeLimits(
-            lifetime: Int64(hours) * 3600, tries: tries, perInbox: perInbox, perUser: perUser, perInstallation: perInstallation,
+            lifetime: Int64(hours) * 3600, tries: tries, perInbox: perInbox, perUser: perUser,
+            perInstallation: perInstallation,
             toStrangers: toStrangers)
     }
 }

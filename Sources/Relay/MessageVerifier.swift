@@ -14,7 +14,8 @@ package struct MessageToVerify: Sendable {
 
     /// - Parameter mailFrom: with or without angle brackets; empty or `<>` for the null sender.
     package init(mailFrom: String, address: String?, helo: String, message: [UInt8], now: Int64) {
-        client = SMTPClientIdentity(address: address, helo: helo, mailFrom: mailFrom.withoutPathBrackets)
+        client = SMTPClientIdentity(
+            address: address, helo: helo, mailFrom: mailFrom.withoutPathBrackets)
         self.message = message
         self.now = now
     }
@@ -73,10 +74,12 @@ package enum MessageVerifier {
         _ question: MessageToVerify, resolver: any DNSResolver, directory: (any RelayDirectory)?
     ) throws -> AuthenticationReport {
         guard !question.message.isEmpty else {
-            return AuthenticationReport(spf: SPF.check(client: question.client, resolver: resolver), content: nil)
+            return AuthenticationReport(
+                spf: SPF.check(client: question.client, resolver: resolver), content: nil)
         }
         let message = Message.parse(LineEnds.crlf(question.message))
-        let session = NativeAuthenticator { resolver }.begin(client: question.client, header: message.header, now: question.now)
+        let session = NativeAuthenticator { resolver }.begin(
+            client: question.client, header: message.header, now: question.now)
         message.body.withUnsafeBytes { session.update(body: $0) }
         let evidence = session.finish()
         let author = AuthorAddress.parse(header: message.header)
@@ -84,17 +87,22 @@ package enum MessageVerifier {
             spf: evidence.spf.first ?? SPF.check(client: question.client, resolver: resolver),
             content: AuthenticationReport.Content(
                 dkim: evidence.dkim, dmarc: evidence.dmarc, author: author,
-                proof: try proof(author: author, evidence: evidence.proving(question.client), directory: directory)))
+                proof: try proof(
+                    author: author, evidence: evidence.proving(question.client),
+                    directory: directory)))
     }
 
     private static func proof(
-        author: Result<AddrSpec, AuthorDefect>, evidence: AuthenticationEvidence, directory: (any RelayDirectory)?
+        author: Result<AddrSpec, AuthorDefect>, evidence: AuthenticationEvidence,
+        directory: (any RelayDirectory)?
     ) throws -> Proof {
         let address: AddrSpec
         switch author {
         case .failure(let defect): return noProof(domain: nil, defect.description)
         case .success(let written):
-            guard let normal = written.normalized else { return noProof(domain: nil, AuthorDefect.invalidDomain.description) }
+            guard let normal = written.normalized else {
+                return noProof(domain: nil, AuthorDefect.invalidDomain.description)
+            }
             address = normal
         }
         /// Applies the rule to each finding alone, so that the list shows exactly the findings that
@@ -103,9 +111,12 @@ package enum MessageVerifier {
             let alone = AuthenticationEvidence(spf: spf, dkim: dkim, dmarc: evidence.dmarc)
             return (try? ReplyProof.prove(author: address, evidence: alone)) != nil
         }
-        let outcome = outcome { () throws(Refusal) in try ReplyProof.prove(author: address, evidence: evidence) }
+        let outcome = outcome { () throws(Refusal) in
+            try ReplyProof.prove(author: address, evidence: evidence)
+        }
         var signers: [String] = []
-        for finding in evidence.dkim where proves([finding], []) && !signers.contains(finding.domain) {
+        for finding in evidence.dkim
+        where proves([finding], []) && !signers.contains(finding.domain) {
             signers.append(finding.domain)
         }
         let sources = try directory.map { directory in
@@ -113,17 +124,21 @@ package enum MessageVerifier {
                 let outcome = self.outcome { () throws(Refusal) in
                     try ForwardProof.prove(author: address, sources: [source], evidence: evidence)
                 }
-                return Proof.Source(source: source.name, isProved: outcome.isProved, reason: outcome.reason)
+                return Proof.Source(
+                    source: source.name, isProved: outcome.isProved, reason: outcome.reason)
             }
         }
         return Proof(
-            authorDomain: address.domain, alignedDKIM: signers, alignedSPF: evidence.spf.first { proves([], [$0]) }?.domain,
-            isProved: outcome.isProved, isTemporary: outcome.isTemporary, reason: outcome.reason, sources: sources)
+            authorDomain: address.domain, alignedDKIM: signers,
+            alignedSPF: evidence.spf.first { proves([], [$0]) }?.domain,
+            isProved: outcome.isProved, isTemporary: outcome.isTemporary, reason: outcome.reason,
+            sources: sources)
     }
 
     private static func noProof(domain: String?, _ reason: String) -> Proof {
         Proof(
-            authorDomain: domain, alignedDKIM: [], alignedSPF: nil, isProved: false, isTemporary: false, reason: reason,
+            authorDomain: domain, alignedDKIM: [], alignedSPF: nil, isProved: false,
+            isTemporary: false, reason: reason,
             sources: nil)
     }
 

@@ -24,7 +24,9 @@ package struct MilterPeers: Sendable {
     /// if it may connect, or if this machine does not know that user.
     /// - Parameter mailOwner: Postfix's `mail_owner`.
     package func trouble(mailOwner: String) -> Trouble? {
-        guard let users, let owner = MilterServer.user(mailOwner), owner != 0, !users.contains(owner) else { return nil }
+        guard let users, let owner = MilterServer.user(mailOwner), owner != 0,
+            !users.contains(owner)
+        else { return nil }
         return Trouble(
             "Postfix runs as \(mailOwner) (mail_owner), which milter.peers does not name: its connections are closed, and all mail waits (451)",
             "write `milter: {peers: [\(mailOwner)]}` into postern.yaml, and restart postern serve"
@@ -40,7 +42,8 @@ package struct MilterPeers: Sendable {
         guard let users else { return nil }
         guard let user = SocketDiagnosis.user(atOtherEndOf: descriptor) else {
             return SocketDiagnosis.isLoopback(descriptor)
-                ? "the kernel does not report which user listens there, so it may not be Postfix" : nil
+                ? "the kernel does not report which user listens there, so it may not be Postfix"
+                : nil
         }
         guard user != 0, user != geteuid(), !users.contains(user) else { return nil }
         return user == SocketDiagnosis.gone

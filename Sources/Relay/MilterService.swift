@@ -19,7 +19,8 @@ package struct MilterService: Service {
         await withTaskCancellationOrGracefulShutdownHandler {
             await server.stopped()
         } onCancelOrGracefulShutdown: { [server, deadline] in
-            // Blocks until the last transaction has ended, so it must not run on a thread that tasks share.
+            // Blocks until the last transaction has ended, so it must not
+            // run on a thread that tasks share.
             SystemThread.detach { server.stop(finishingWithin: deadline) }
         }
     }

@@ -51,27 +51,31 @@ package struct ProbeIdentity: Sendable {
         return keys.ids.contains { id in
             guard let key = keys.key(id) else { return false }
             return [hour, hour - 1].contains {
-                constantTimeEqual(Array(self.localPart(hour: $0, key: key).utf8), Array(localPart.utf8))
+                constantTimeEqual(
+                    Array(self.localPart(hour: $0, key: key).utf8), Array(localPart.utf8))
             }
         }
     }
 
     private func localPart(hour: Int64, key: HMACSHA256) -> String {
-        let code = key.authenticationCode(for: Array("postern probe address 1\n\(domain)\n\(hour)".utf8))
+        let code = key.authenticationCode(
+            for: Array("postern probe address 1\n\(domain)\n\(hour)".utf8))
         return String(decoding: Base32.encode(code).prefix(16), as: UTF8.self)
     }
 
     /// The field that proves that a message is the probe's.
     package func proof(now: Int64) -> HeaderField {
         let end = "\(now + Self.lifetime)"
-        return HeaderField(Self.fieldName, "\(end) \(keys.seal(Self.label(end), digits: Self.macDigits))")
+        return HeaderField(
+            Self.fieldName, "\(end) \(keys.seal(Self.label(end), digits: Self.macDigits))")
     }
 
     package func isProved(_ header: HeaderSection, now: Int64) -> Bool {
         var fields = header.fields.lazy.filter { $0.isNamed(Self.fieldName) }.makeIterator()
         guard let field = fields.next(), fields.next() == nil else { return false }
         let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
-        guard words.count == 2, let end = Int64(String(decoding: words[0], as: UTF8.self)), end >= now,
+        guard words.count == 2, let end = Int64(String(decoding: words[0], as: UTF8.self)),
+            end >= now,
             end - now <= Self.lifetime
         else { return false }
         return keys.isSeal(words[1], of: Self.label("\(end)"), digits: Self.macDigits)
@@ -82,9 +86,11 @@ package struct ProbeIdentity: Sendable {
     /// The account as the relay sees it.
     package func account(now: Int64) -> RelayAccount {
         RelayAccount(
-            number: Self.account, relayAddress: relayAddress(now: now), isForwardingOn: true, hasLiveGrant: true,
+            number: Self.account, relayAddress: relayAddress(now: now), isForwardingOn: true,
+            hasLiveGrant: true,
             inbox: UserInbox(address: InboxAddress(inbox), isVerified: true),
-            inboxes: [author, inbox].map { UserInbox(address: InboxAddress($0), isVerified: true) }, sharedName: nil,
+            inboxes: [author, inbox].map { UserInbox(address: InboxAddress($0), isVerified: true) },
+            sharedName: nil,
             sources: [RegisteredSource(scope: .address(team))])
     }
 }

@@ -12,14 +12,20 @@ package struct ProbingDirectory: RelayDirectory {
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
 
-    package init(_ base: any RelayDirectory, probe: ProbeIdentity, now: @escaping @Sendable () -> Int64) {
+    package init(
+        _ base: any RelayDirectory, probe: ProbeIdentity, now: @escaping @Sendable () -> Int64
+    ) {
         self.base = base
         self.probe = probe
         self.now = now
     }
 
-    package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
-        if probe.isRelayAddress(localPart, domain: domain, now: now()) { return probe.account(now: now()) }
+    package func account(
+        relayAddress localPart: String, domain: String
+    ) throws(DirectoryFailure) -> RelayAccount? {
+        if probe.isRelayAddress(localPart, domain: domain, now: now()) {
+            return probe.account(now: now())
+        }
         return try base.account(relayAddress: localPart, domain: domain)
     }
 
@@ -27,7 +33,9 @@ package struct ProbingDirectory: RelayDirectory {
         number == ProbeIdentity.account ? probe.account(now: now()) : try base.account(number)
     }
 
-    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+    package func isBlocked(
+        _ author: AddrSpec, by account: AccountNumber
+    ) throws(DirectoryFailure) -> Bool {
         try base.isBlocked(author, by: account)
     }
 
@@ -45,55 +53,79 @@ package struct ProbingDirectory: RelayDirectory {
     package func store(
         _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
     ) throws(DirectoryFailure) -> Bool {
-        account == ProbeIdentity.account ? true : try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
+        account == ProbeIdentity.account
+            ? true : try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
     }
 
     package func reserve(
         _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
     ) throws(DirectoryFailure) -> Bool {
-        account == ProbeIdentity.account ? true : try base.reserve(direction, account: account, day: day, limit: limit)
+        account == ProbeIdentity.account
+            ? true : try base.reserve(direction, account: account, day: day, limit: limit)
     }
 
     package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
     }
 
-    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
-        account == ProbeIdentity.account ? false : try base.isHandedOver(mark, account: account, now: now)
+    package func isHandedOver(
+        _ mark: [UInt8], account: AccountNumber, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
+        account == ProbeIdentity.account
+            ? false : try base.isHandedOver(mark, account: account, now: now)
     }
 
-    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+    package func beginHandOver(
+        _ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64
+    ) throws(DirectoryFailure) {
         try base.beginHandOver(copies.filter { $0.account != ProbeIdentity.account }, until: until)
     }
 
-    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
-        if account != ProbeIdentity.account { try base.rememberHandedOver(marks, account: account, until: until) }
+    package func rememberHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber, until: Int64
+    ) throws(DirectoryFailure) {
+        if account != ProbeIdentity.account {
+            try base.rememberHandedOver(marks, account: account, until: until)
+        }
     }
 
-    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+    package func forgetHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber
+    ) throws(DirectoryFailure) {
         if account != ProbeIdentity.account { try base.forgetHandedOver(marks, account: account) }
     }
 
-    package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func reserveAutomatic(
+        account: AccountNumber, correspondent: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account
-            ? true : try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)
+            ? true
+            : try base.reserveAutomatic(account: account, correspondent: correspondent, day: day)
     }
 
     package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord {
-        account == ProbeIdentity.account ? .recorded : try base.recordFailure(failure, of: account, rate: rate)
+        account == ProbeIdentity.account
+            ? .recorded : try base.recordFailure(failure, of: account, rate: rate)
     }
 
-    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
-        account == ProbeIdentity.account ? true : try base.recordComplaint(of: account, mark: mark, day: day)
+    package func recordComplaint(
+        of account: AccountNumber, mark: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
+        account == ProbeIdentity.account
+            ? true : try base.recordComplaint(of: account, mark: mark, day: day)
     }
 
-    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func record(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         try base.record(report, reporter: reporter, now: now)
     }
 
-    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+    package func recordAnswer(
+        to token: AnswerToken, author: AddrSpec
+    ) throws(DirectoryFailure) -> AnswerRecord {
         try base.recordAnswer(to: token, author: author)
     }
 
@@ -113,8 +145,11 @@ package struct ProbingAuthenticator: SenderAuthenticator {
         self.probe = probe
     }
 
-    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
-        probe.isProved(header, now: now) ? Proved(probe, client) : base.begin(client: client, header: header, now: now)
+    package func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession {
+        probe.isProved(header, now: now)
+            ? Proved(probe, client) : base.begin(client: client, header: header, now: now)
     }
 
     private final class Proved: AuthenticationSession {
@@ -128,7 +163,9 @@ package struct ProbingAuthenticator: SenderAuthenticator {
         func update(body: UnsafeRawBufferPointer) {}
         func finish() -> AuthenticationEvidence {
             AuthenticationEvidence(
-                spf: domains.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "probe") })
+                spf: domains.map {
+                    SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "probe")
+                })
         }
     }
 }

@@ -36,10 +36,14 @@ package final class RelaySigner: MessageSigner {
 
     package func begin() -> any SigningSession { Session(state.withLock { $0.signers }) }
 
-    private static func read(_ keys: DKIMKeyRepository) throws -> (revision: Int64, signers: Signers) {
+    private static func read(
+        _ keys: DKIMKeyRepository
+    ) throws -> (revision: Int64, signers: Signers) {
         let (revision, signing) = try keys.signingKeys()
         let signers = try signing.map { key, privateKey in
-            try DKIMSigner(domain: key.domain, selector: key.selector, key: DKIMKeyMaker.parse(privateKey, of: key))
+            try DKIMSigner(
+                domain: key.domain, selector: key.selector,
+                key: DKIMKeyMaker.parse(privateKey, of: key))
         }
         return (revision, Dictionary(grouping: signers, by: \.domain))
     }

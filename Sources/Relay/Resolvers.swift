@@ -14,28 +14,36 @@ package enum Resolvers {
     /// - Parameters:
     ///   - limits: of one message; if nil, those of the configuration.
     ///   - resolver: answers instead of the configured servers; nil to use those.
-    /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` if the client cannot be opened.
+    /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` if the
+    ///   client cannot be opened.
     package static func perMessage(
         _ configuration: Configuration, path: String, limits: BudgetedResolver.Limits? = nil,
         metrics: ServiceMetrics? = nil, resolver: (any DNSResolver)? = nil
     ) throws -> Maker {
         if let resolver { return { resolver } }
         let ares = try client(configuration, path: path)
-        let client: any TimedDNSResolver = metrics.map { MeteredResolver(ares, metrics: $0) } ?? ares
-        let limits = limits ?? BudgetedResolver.Limits(milliseconds: Int64(configuration.dns.budgetMilliseconds))
+        let client: any TimedDNSResolver =
+            metrics.map { MeteredResolver(ares, metrics: $0) } ?? ares
+        let limits =
+            limits
+            ?? BudgetedResolver.Limits(milliseconds: Int64(configuration.dns.budgetMilliseconds))
         return { BudgetedResolver(client, limits: limits) }
     }
 
     /// The configured servers in readable form.
     package static func names(_ configuration: Configuration) -> String {
-        guard configuration.dns.servers.isEmpty else { return configuration.dns.servers.joined(separator: ", ") }
+        guard configuration.dns.servers.isEmpty else {
+            return configuration.dns.servers.joined(separator: ", ")
+        }
         let text = (try? String(contentsOfFile: systemFile, encoding: .utf8)) ?? ""
         var servers: [String] = []
         for line in text.split(separator: "\n") {
             let words = line.split(whereSeparator: \.isWhitespace)
             if words.count > 1, words[0] == "nameserver" { servers.append(String(words[1])) }
         }
-        return servers.isEmpty ? "the name servers of the system" : servers.joined(separator: ", ") + ", of \(systemFile)"
+        return servers.isEmpty
+            ? "the name servers of the system"
+            : servers.joined(separator: ", ") + ", of \(systemFile)"
     }
 
     /// The file with the system's name servers (resolv.conf(5)).
@@ -43,16 +51,21 @@ package enum Resolvers {
 
     /// Only the client, for a caller with a few queries.
     /// - Parameter remembers: whether answers are cached for as long as their TTL allows.
-    package static func client(_ configuration: Configuration, path: String, remembers: Bool = true) throws -> AresResolver {
+    package static func client(
+        _ configuration: Configuration, path: String, remembers: Bool = true
+    ) throws -> AresResolver {
         let servers = try configuration.dns.servers.map { text in
             guard let server = DNSServerAddress(text) else {
-                throw ConfigurationError(.invalidValue, at: path, "dns.servers: \"\(text)\" is not ADDRESS or ADDRESS:PORT")
+                throw ConfigurationError(
+                    .invalidValue, at: path,
+                    "dns.servers: \"\(text)\" is not ADDRESS or ADDRESS:PORT")
             }
             return server
         }
         return try AresResolver(
             settings: DNSClientSettings(
-                servers: servers, tryMilliseconds: Int32(clamping: configuration.dns.timeoutMilliseconds),
+                servers: servers,
+                tryMilliseconds: Int32(clamping: configuration.dns.timeoutMilliseconds),
                 tries: Int32(clamping: configuration.dns.tries),
                 questionMilliseconds: Int64(configuration.dns.budgetMilliseconds),
                 cache: remembers ? DNSCacheLimits() : DNSCacheLimits(entries: 0)))
@@ -78,13 +91,17 @@ private struct MeteredResolver: TimedDNSResolver {
                 return (
                     type,
                     Meters(
-                        answer: metrics.dnsQueries(name, "answer"), none: metrics.dnsQueries(name, "none"),
-                        failure: metrics.dnsQueries(name, "failure"), seconds: metrics.dnsSeconds(name))
+                        answer: metrics.dnsQueries(name, "answer"),
+                        none: metrics.dnsQueries(name, "none"),
+                        failure: metrics.dnsQueries(name, "failure"),
+                        seconds: metrics.dnsSeconds(name))
                 )
             })
     }
 
-    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { measured(type) { base.query(name, type) } }
+    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
+        measured(type) { base.query(name, type) }
+    }
 
     func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer {
         measured(type) { base.query(name, type, within: milliseconds) }

@@ -1,9 +1,9 @@
 // The relay of a running service: the milter and its engine, replaced together when configuration
 // or keys change.
 
-import Database
 import Accounts
 import Concurrency
+import Database
 import Logging
 import MailAuth
 import Milter
@@ -21,7 +21,8 @@ package struct ForwardReports: Sendable {
     let forwarded: @Sendable (ForwardAttribution) -> Void
 
     package init(
-        refused: @escaping @Sendable (RefusedForward) -> Void, forwarded: @escaping @Sendable (ForwardAttribution) -> Void
+        refused: @escaping @Sendable (RefusedForward) -> Void,
+        forwarded: @escaping @Sendable (ForwardAttribution) -> Void
     ) {
         (self.refused, self.forwarded) = (refused, forwarded)
     }
@@ -57,36 +58,49 @@ package final class RunningRelay: Sendable {
     ///     transaction.
     ///   - resolver: answers instead of the configured name servers; nil to use those.
     ///   - now: seconds since 1970.
-    /// - Throws: `ConfigurationError` if keys or name servers cannot be used, `DNSClientError` if the client cannot be opened.
+    /// - Throws: `ConfigurationError` if keys or name servers cannot be used, `DNSClientError` if
+    ///   the client cannot be opened.
     package init(
-        _ installation: Installation, signer: RelaySigner, counters: CounterBuffer, commits: GroupCommit?,
-        metrics: ServiceMetrics, resolver: (any DNSResolver)? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+        _ installation: Installation, signer: RelaySigner, counters: CounterBuffer,
+        commits: GroupCommit?,
+        metrics: ServiceMetrics, resolver: (any DNSResolver)? = nil,
+        now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
-        (self.signer, self.counters, self.commits, self.metrics, self.resolver) = (signer, counters, commits, metrics, resolver)
+        (self.signer, self.counters, self.commits, self.metrics, self.resolver) = (
+            signer, counters, commits, metrics, resolver
+        )
         (self.now, self.logger) = (now, logger)
         let memory = ReplyMemory(limit: installation.configuration.limits.replyMemory.max)
         self.memory = memory
-        let made = try Self.state(installation, signer, counters, commits, metrics, resolver, memory, now, logger)
+        let made = try Self.state(
+            installation, signer, counters, commits, metrics, resolver, memory, now, logger)
         state = Mutex(made)
     }
 
     private static func state(
-        _ installation: Installation, _ signer: RelaySigner, _ counters: CounterBuffer, _ commits: GroupCommit?,
-        _ metrics: ServiceMetrics, _ fixed: (any DNSResolver)?, _ memory: ReplyMemory, _ now: @escaping @Sendable () -> Int64,
+        _ installation: Installation, _ signer: RelaySigner, _ counters: CounterBuffer,
+        _ commits: GroupCommit?,
+        _ metrics: ServiceMetrics, _ fixed: (any DNSResolver)?, _ memory: ReplyMemory,
+        _ now: @escaping @Sendable () -> Int64,
         _ logger: Logger
     ) throws -> State {
         let configuration = installation.configuration
         let resolver = try Resolvers.perMessage(
             configuration, path: installation.resolved.path, metrics: metrics, resolver: fixed)
         let engine = try EngineFactory.engine(
-            installation: installation, authenticator: EngineFactory.authenticator(configuration, resolver: resolver),
+            installation: installation,
+            authenticator: EngineFactory.authenticator(configuration, resolver: resolver),
             signer: signer, counters: counters, commits: commits, replyMemory: memory, now: now)
-        return State(installation: installation, engine: engine, carrier: CopyHandOver(configuration, logger: logger))
+        return State(
+            installation: installation, engine: engine,
+            carrier: CopyHandOver(configuration, logger: logger))
     }
 
     /// Checks whether a new configuration can be used. Throws the errors of `init`.
     package func prepare(_ installation: Installation) throws -> Prepared {
-        Prepared(state: try Self.state(installation, signer, counters, commits, metrics, resolver, memory, now, logger))
+        Prepared(
+            state: try Self.state(
+                installation, signer, counters, commits, metrics, resolver, memory, now, logger))
     }
 
     /// Starts to use it.
@@ -99,8 +113,10 @@ package final class RunningRelay: Sendable {
     /// The handler that decides about mail, for an MTA in this process.
     package func handler(reporting reports: ForwardReports) -> any MilterHandler {
         RelayMilterHandler(
-            engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
-            carrier: { self.state.withLock { $0.carrier } }, refused: reports.refused, forwarded: reports.forwarded)
+            engine: { self.state.withLock { $0.engine } }, now: now, logger: logger,
+            metrics: metrics,
+            carrier: { self.state.withLock { $0.carrier } }, refused: reports.refused,
+            forwarded: reports.forwarded)
     }
 
     /// Listens for Postfix, and serves it when the service runs.
@@ -108,12 +124,14 @@ package final class RunningRelay: Sendable {
     ///   - deadline: maximum duration of open transactions after a shutdown request.
     ///   - announce: called with the socket when signals are handled.
     package func listen(
-        deadline: Duration, reporting reports: ForwardReports, announce: @escaping @Sendable (String) -> Void
+        deadline: Duration, reporting reports: ForwardReports,
+        announce: @escaping @Sendable (String) -> Void
     ) throws -> MilterService {
         let installation = state.withLock { $0.installation }
         let settings = installation.configuration.milter
         guard let socket = MilterSocket(settings.socket)?.with(mode: settings.socketMode) else {
-            throw ConfigurationError(.invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
+            throw ConfigurationError(
+                .invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
         }
         let peers = MilterPeers(settings.peers)
         if !peers.unknown.isEmpty {
@@ -124,7 +142,8 @@ package final class RunningRelay: Sendable {
                 metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
         }
         let server = MilterServer(
-            .init(name: "postern", socket: socket, peers: peers.users), handler: handler(reporting: reports)
+            .init(name: "postern", socket: socket, peers: peers.users),
+            handler: handler(reporting: reports)
         ) { [logger] in
             logger.log(level: $0.level, "\($0)")
         }

@@ -1,8 +1,8 @@
 // Writes the decision log several times a second. Housekeeping deletes old records.
 
-import Database
 import Accounts
 import Concurrency
+import Database
 import Decisions
 import HTTP
 import Logging
@@ -24,7 +24,8 @@ package struct DecisionLogService: Service {
     private static let deletionInterval: Duration = .seconds(3600)
 
     package init(
-        parts: DecisionParts, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64, logger: Logger
+        parts: DecisionParts, store: Store, pool: BlockingPool,
+        now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         self.parts = parts
         self.store = store
@@ -37,18 +38,24 @@ package struct DecisionLogService: Service {
         do {
             try await pool.run { try parts.service.warmUp() }
         } catch {
-            logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
+            logger.warning(
+                "apps cannot be preloaded yet: each is read when it is first used",
+                metadata: ["detail": "\(error)"])
         }
         let batches = Task { await parts.log.writeBatches() }
         defer { batches.cancel() }
         // Large deletions must not delay decisions.
-        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteExpired() }
-        await PeriodicTask.untilShutdown(every: Self.interval, keeping: (isWritten: true, lost: 0)) { known in
+        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
+            await deleteExpired()
+        }
+        await PeriodicTask.untilShutdown(every: Self.interval, keeping: (isWritten: true, lost: 0))
+        { known in
             await write(&known.isWritten)
             if parts.log.dropped > known.lost {
                 known.lost = parts.log.dropped
                 logger.error(
-                    "decisions were lost for the log: the store was unavailable for too long", metadata: ["lost": "\(known.lost)"]
+                    "decisions were lost for the log: the store was unavailable for too long",
+                    metadata: ["lost": "\(known.lost)"]
                 )
             }
         }
@@ -74,7 +81,8 @@ package struct DecisionLogService: Service {
             // Logged once, not five times a second.
             if isWritten {
                 logger.warning(
-                    "the decision log cannot be written yet", metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
+                    "the decision log cannot be written yet",
+                    metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
             }
             isWritten = false
         }
@@ -83,7 +91,8 @@ package struct DecisionLogService: Service {
     private func deleteExpired() async {
         do {
             // It is enough if one of several hosts does this, and two would both delete the excess.
-            let held = try await pool.run { [store] in try store.database.lock("decision-deletions") }
+            let held = try await pool.run { [store] in try store.database.lock("decision-deletions")
+            }
             guard let lock = held else { return }
             defer { lock.release() }
             let (steps, store, time) = (DeletionSteps(pool: pool), store, now())
@@ -91,12 +100,15 @@ package struct DecisionLogService: Service {
             try await steps.run { try store.idempotency.deleteExpired(now: time) }
             try await steps.run { try store.appRates.deleteExpired(now: time) }
             try await steps.run { try store.velocity.deleteExpired(now: time) }
-            try await steps.run(try await pool.run { try store.velocity.excess() }) { try store.velocity.trim($0) }
+            try await steps.run(try await pool.run { try store.velocity.excess() }) {
+                try store.velocity.trim($0)
+            }
             try await steps.run { try store.devices.deleteExpired(now: time) }
         } catch is CancellationError {
             // The service is ending: the next start continues.
         } catch {
-            logger.warning("expired nonces and keys cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning(
+                "expired nonces and keys cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 }

@@ -1,7 +1,7 @@
 // Deletes expired rows step by step, with time in between for other writers.
 
-import Database
 import Concurrency
+import Database
 import HTTP
 
 /// Deletes any number of rows without delaying other writers.
@@ -22,6 +22,8 @@ struct DeletionSteps {
     /// Deletes `count` rows, like `run`.
     /// - Parameter step: deletes at most this many rows.
     func run(_ count: Int, _ step: @escaping @Sendable (Int) throws -> Int) async throws {
-        try await PacedSteps.run(count, most: Self.rows) { limit in try await pool.run { try step(limit) } }
+        try await PacedSteps.run(count, most: Self.rows) { limit in
+            try await pool.run { try step(limit) }
+        }
     }
 }

@@ -10,7 +10,9 @@ package enum FileDescriptors {
     /// 1,024, which idle HTTP connections alone could use up.
     package static func raise() {
         var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < wanted else { return }
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+            limit.rlim_cur < wanted
+        else { return }
         limit.rlim_cur = min(wanted, limit.rlim_max)
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }

@@ -1,8 +1,8 @@
 // Periodic work: writes counters and deletes expired data.
 
-import Database
 import Accounts
 import Concurrency
+import Database
 import Foundation
 import HTTP
 import Logging
@@ -36,7 +36,9 @@ struct HousekeepingService: Service {
 
     func run() async throws {
         // Neither large deletions nor removals must delay the counters.
-        async let removals = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
+        async let removals = PeriodicTask.untilShutdown(
+            every: .seconds(1), keeping: FailedRemovals()
+        ) {
             $0 = await takeAway($0)
         }
         async let deletions: Void = PeriodicTask.untilShutdown(every: deletionInterval) {
@@ -83,7 +85,9 @@ struct HousekeepingService: Service {
             var failed = failed
             do {
                 // Half of the time is left to other writers.
-                let failures = try store.removals.run(now: now(), within: Self.removalTime, passing: failed.passing(at: .now)) {
+                let failures = try store.removals.run(
+                    now: now(), within: Self.removalTime, passing: failed.passing(at: .now)
+                ) {
                     Thread.sleep(forTimeInterval: $0 / .seconds(1))
                 }
                 failed.endTrouble()
@@ -95,7 +99,9 @@ struct HousekeepingService: Service {
                 }
             } catch {
                 if failed.isNew("\(error)", at: .now) {
-                    logger.warning("deleted records could not be purged; trying again later", metadata: ["detail": "\(error)"])
+                    logger.warning(
+                        "deleted records could not be purged; trying again later",
+                        metadata: ["detail": "\(error)"])
                 }
             }
             return failed
@@ -131,19 +137,29 @@ struct HousekeepingService: Service {
             try await goOn { try await steps.run { try store.provider.deleteExpired(now: time) } }
             try await goOn { try await steps.run { try store.tombstones.deleteExpired(now: time) } }
             try await goOn { try await steps.run { try store.transfers.endExpired(now: time) } }
-            try await goOn { try await steps.run { try store.externalEvents.deleteExpired(now: time) } }
-            try await goOn { try await steps.run { try store.verifications.deleteExpired(now: time) } }
-            try await goOn { try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) } }
+            try await goOn {
+                try await steps.run { try store.externalEvents.deleteExpired(now: time) }
+            }
+            try await goOn {
+                try await steps.run { try store.verifications.deleteExpired(now: time) }
+            }
+            try await goOn {
+                try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) }
+            }
             try await goOn { try await steps.run { try store.persons.deleteRefusals(now: time) } }
             try await goOn { try await steps.run { try store.persons.deleteLastMail(now: time) } }
-            try await goOn { [pool] in try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) } }
+            try await goOn { [pool] in
+                try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) }
+            }
             try await goOn { try await steps.run { try store.users.removeDue(now: time) } }
             try await goOn { try await steps.run { try store.persons.deleteTold(now: time) } }
             try await goOn { [pool, logger, reviewSuspensions] in
                 for returned in try await pool.run(reviewSuspensions) {
                     logger.notice(
                         "suspensions of one provider's inboxes have ended",
-                        metadata: ["provider": "\(returned.provider)", "inboxes": "\(returned.count)"])
+                        metadata: [
+                            "provider": "\(returned.provider)", "inboxes": "\(returned.count)",
+                        ])
                 }
             }
             for retention in try await pool.run({ try store.retention.all() }) {
@@ -151,7 +167,8 @@ struct HousekeepingService: Service {
             }
             try await pool.run { [tellUsers] in
                 try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
-                try store.serviceStatus.deleteExpired(before: time - 86_400, minutes: time - 2 * StatusReport.hour)
+                try store.serviceStatus.deleteExpired(
+                    before: time - 86_400, minutes: time - 2 * StatusReport.hour)
                 // Last, because only this step waits for the mail server.
                 try tellUsers()
             }
@@ -164,7 +181,9 @@ struct HousekeepingService: Service {
 
     /// Deletes one kind of row. If that fails, the other kinds are still deleted.
     private func goOn(_ delete: () async throws -> Void) async throws {
-        do { try await delete() } catch let end as CancellationError { throw end } catch { complain(error) }
+        do { try await delete() } catch let end as CancellationError { throw end } catch {
+            complain(error)
+        }
     }
 
     private func complain(_ error: any Error) {
@@ -176,11 +195,14 @@ struct HousekeepingService: Service {
         let (before, store) = (now - Int64(retention.days) * 86_400, store)
         switch retention.dataClass {
         case .counters:
-            try await steps.run { try store.counters.deleteExpired(countersBefore: before / 86_400, now: now) }
+            try await steps.run {
+                try store.counters.deleteExpired(countersBefore: before / 86_400, now: now)
+            }
         case .decisions: try await steps.run { try store.decisions.deleteExpired(before: before) }
         case .checks: try await steps.run { try store.checks.deleteExpired(before: before) }
         case .rejections: try await steps.run { try store.rejections.deleteExpired(before: before) }
-        case .dmarcReports: try await steps.run { try store.aggregateReports.deleteExpired(before: before) }
+        case .dmarcReports:
+            try await steps.run { try store.aggregateReports.deleteExpired(before: before) }
         case .audit: try await steps.run { try store.audit.deleteExpired(before: before) }
         default: break
         }
@@ -204,7 +226,8 @@ package struct FailedRemovals: Sendable {
         }
     }
 
-    private var failed: [RemovalRepository.Item: (reported: Report, since: ContinuousClock.Instant)] = [:]
+    private var failed:
+        [RemovalRepository.Item: (reported: Report, since: ContinuousClock.Instant)] = [:]
     private var trouble: Report?
 
     package init() {}
@@ -223,8 +246,12 @@ package struct FailedRemovals: Sendable {
     }
 
     /// Records a failure; returns whether it has not been reported within the hour.
-    package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
-        if let reported = failed[failure.item]?.reported, reported.covers("\(failure.error)", at: time) {
+    package mutating func isNew(
+        _ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant
+    ) -> Bool {
+        if let reported = failed[failure.item]?.reported,
+            reported.covers("\(failure.error)", at: time)
+        {
             failed[failure.item] = (reported, time)
             return false
         }

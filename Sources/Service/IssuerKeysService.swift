@@ -1,4 +1,5 @@
-// Refreshes the keys of other issuers before they are too old, so that no request waits for a fetch.
+// Refreshes the keys of other issuers before they are too old, so that no
+// request waits for a fetch.
 
 import Concurrency
 import ServiceLifecycle

@@ -1,10 +1,10 @@
 // Applies changes of the key file while the service runs, and converts values sealed with older
 // keys.
 
-import Database
 import Accounts
 import Administration
 import Concurrency
+import Database
 import HTTP
 import Logging
 import PosternConfiguration
@@ -34,7 +34,8 @@ struct KeyFileService: Service {
                 try await refresh(&known.refused)
                 let ring = installation.keys
                 let isOld = !ring.seal.old.isEmpty || !ring.index.old.isEmpty
-                let isDone = known.done.map { $0.ring == ring && now() - $0.at < Self.repetition } ?? false
+                let isDone =
+                    known.done.map { $0.ring == ring && now() - $0.at < Self.repetition } ?? false
                 if isOld, !isDone, try await reencrypt() { known.done = (ring, now()) }
                 known.trouble = nil
             } catch is CancellationError {
@@ -42,7 +43,8 @@ struct KeyFileService: Service {
             } catch {
                 let trouble = "\(error)"
                 if trouble != known.trouble {
-                    logger.warning("keys cannot be maintained yet", metadata: ["detail": "\(trouble)"])
+                    logger.warning(
+                        "keys cannot be maintained yet", metadata: ["detail": "\(trouble)"])
                 }
                 known.trouble = trouble
             }
@@ -65,13 +67,16 @@ struct KeyFileService: Service {
         case .refused(let keys, let reason):
             // Logged once. The keys in force stay, and mail flows.
             refused = keys
-            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(reason)"])
+            return logger.error(
+                "the changed key file is not loaded", metadata: ["detail": "\(reason)"])
         }
         guard installation.keys != inUse.current else { return }
         let ring = installation.keys
         try await pool.run { try changed() }
         inUse.exchange(ring)
-        let keys = ring.summary.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.prefix { $0 != " " })" }
+        let keys = ring.summary.sorted { $0.key < $1.key }.map {
+            "\($0.key) \($0.value.prefix { $0 != " " })"
+        }
         logger.notice("keys changed", metadata: ["keys": "\(keys.joined(separator: ", "))"])
     }
 
@@ -81,12 +86,19 @@ struct KeyFileService: Service {
         let isCancelled = ValueHolder(false)
         return try await withTaskCancellationHandler {
             let count = try await pool.run { () -> Int? in
-                guard let lock = try installation.store.database.lock("key-rotation") else { return nil }
+                guard let lock = try installation.store.database.lock("key-rotation") else {
+                    return nil
+                }
                 defer { lock.release() }
-                return try KeyRotation(installation, now: now).reencrypt(pause: Self.pause) { _, _ in !isCancelled.current }
+                return try KeyRotation(installation, now: now).reencrypt(pause: Self.pause) {
+                    _, _ in !isCancelled.current
+                }
             }
             guard let count else { return false }
-            if count > 0 { logger.notice("values converted to the active keys", metadata: ["count": "\(count)"]) }
+            if count > 0 {
+                logger.notice(
+                    "values converted to the active keys", metadata: ["count": "\(count)"])
+            }
             return !isCancelled.current
         } onCancel: {
             isCancelled.exchange(true)

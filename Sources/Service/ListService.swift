@@ -1,9 +1,9 @@
 // Applies changes of live lists while the service runs, and deletes rows of lists that are not in
 // use.
 
-import Database
 import Accounts
 import Concurrency
+import Database
 import Decisions
 import HTTP
 import Logging
@@ -21,7 +21,8 @@ struct ListService: Service {
     private let reported = ValueHolder<[String]>([])
 
     init(
-        lists: ListsInForce, policies: ActivePolicies, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64,
+        lists: ListsInForce, policies: ActivePolicies, store: Store, pool: BlockingPool,
+        now: @escaping @Sendable () -> Int64,
         logger: Logger
     ) {
         self.lists = lists
@@ -37,7 +38,9 @@ struct ListService: Service {
 
     func run() async throws {
         // Large deletions must not delay lists.
-        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteUnneeded() }
+        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
+            await deleteUnneeded()
+        }
         await PeriodicTask.untilShutdown(every: .seconds(1)) {
             try? await pool.run {
                 lists.refresh(now: now())
@@ -68,7 +71,9 @@ struct ListService: Service {
         } catch is CancellationError {
             // The service is ending: the next start continues.
         } catch {
-            logger.warning("rows of removed lists could not be deleted; trying again later", metadata: ["detail": "\(error)"])
+            logger.warning(
+                "rows of removed lists could not be deleted; trying again later",
+                metadata: ["detail": "\(error)"])
         }
     }
 }

@@ -16,7 +16,8 @@ extension PeriodicTask {
     /// With a fixed pause.
     @discardableResult
     static func untilShutdown<State: Sendable>(
-        every pause: Duration, keeping state: State, _ body: @escaping @Sendable (inout State) async -> Void
+        every pause: Duration, keeping state: State,
+        _ body: @escaping @Sendable (inout State) async -> Void
     ) async -> State {
         await untilShutdown(keeping: state) { state in
             await body(&state)
@@ -25,7 +26,9 @@ extension PeriodicTask {
     }
 
     /// Without state.
-    static func untilShutdown(every pause: Duration, _ body: @escaping @Sendable () async -> Void) async {
+    static func untilShutdown(
+        every pause: Duration, _ body: @escaping @Sendable () async -> Void
+    ) async {
         await untilShutdown(every: pause, keeping: ()) { _ in await body() }
     }
 }

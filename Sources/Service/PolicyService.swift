@@ -1,12 +1,12 @@
 // Applies policies that are activated, rolled back or bound while the service runs, and deletes
 // unused ones.
 
-import Database
 import Accounts
-import Decisions
 import Concurrency
-import Logging
+import Database
+import Decisions
 import HTTP
+import Logging
 import ServiceLifecycle
 
 /// Checks every two seconds whether an administrator, on this host or another, changed the policies
@@ -25,7 +25,8 @@ struct PolicyService: Service {
     static let leastAge: Int64 = 30 * 86_400
 
     func run() async throws {
-        await PeriodicTask.untilShutdown(every: .seconds(2), keeping: ContinuousClock.now) { nextDeletion in
+        await PeriodicTask.untilShutdown(every: .seconds(2), keeping: ContinuousClock.now) {
+            nextDeletion in
             let isTurn = ContinuousClock.now >= nextDeletion
             try? await pool.run {
                 policies.refresh(now: now())
@@ -40,9 +41,13 @@ struct PolicyService: Service {
             guard let lock = try store.database.lock("policies") else { return }
             defer { lock.release() }
             let count = try store.policies.deleteUnneeded(addedBefore: now() - Self.leastAge)
-            if count > 0 { logger.info("unneeded policies deleted", metadata: ["count": "\(count)"]) }
+            if count > 0 {
+                logger.info("unneeded policies deleted", metadata: ["count": "\(count)"])
+            }
         } catch {
-            logger.warning("unused policies could not be deleted; trying again later", metadata: ["detail": "\(error)"])
+            logger.warning(
+                "unused policies could not be deleted; trying again later",
+                metadata: ["detail": "\(error)"])
         }
     }
 }

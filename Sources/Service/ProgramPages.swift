@@ -15,7 +15,9 @@ enum ProgramPages {
         var capacity = 0
         defer { free(line) }
         while getline(&line, &capacity, maps) > 0, let text = line.map({ String(cString: $0) }) {
-            guard let range = clean(text), let start = UnsafeMutableRawPointer(bitPattern: range.lowerBound) else { continue }
+            guard let range = clean(text),
+                let start = UnsafeMutableRawPointer(bitPattern: range.lowerBound)
+            else { continue }
             madvise(start, Int(range.upperBound - range.lowerBound), MADV_DONTNEED)
         }
     }
@@ -27,8 +29,11 @@ enum ProgramPages {
     static func clean(_ line: String) -> Range<UInt>? {
         // 55d25f9a6000-55d261e21000 r-xp 00000000 fe:00 5753179   /usr/local/bin/postern
         let words = line.split(separator: " ", maxSplits: 5)
-        guard words.count == 6, words[4] != "0", words[5].drop(while: { $0 == " " }).hasPrefix("/") else { return nil }
-        guard words[1] == "r-xp" || words[1] == "r--p" && UInt(words[2], radix: 16) == 0 else { return nil }
+        guard words.count == 6, words[4] != "0", words[5].drop(while: { $0 == " " }).hasPrefix("/")
+        else { return nil }
+        guard words[1] == "r-xp" || words[1] == "r--p" && UInt(words[2], radix: 16) == 0 else {
+            return nil
+        }
         let ends = words[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
         guard ends.count == 2, ends[0] < ends[1] else { return nil }
         return ends[0]..<ends[1]

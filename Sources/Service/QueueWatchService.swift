@@ -2,8 +2,8 @@
 // delivered: it passed no milter, or was not rewritten. Without this check, no one would notice it
 // until it is returned days later.
 
-import Database
 import Concurrency
+import Database
 import Doctor
 import HTTP
 import Logging
@@ -38,13 +38,16 @@ struct QueueWatchService: Service {
                 // Tools may print several lines, and the same ones each minute.
                 let reason = String("\(error)".prefix { $0 != "\n" }.prefix(Self.reasonLength))
                 if trouble.current != reason {
-                    logger.notice("Postfix's queue cannot be checked", metadata: ["reason": "\(reason)"])
+                    logger.notice(
+                        "Postfix's queue cannot be checked", metadata: ["reason": "\(reason)"])
                 }
                 trouble.exchange(reason)
             }
             metrics.parkedMessages.set(Double(count ?? -1))
             if let count, count > known {
-                logger.error("messages in Postfix's queue are for addresses at a relay domain", metadata: ["count": "\(count)"])
+                logger.error(
+                    "messages in Postfix's queue are for addresses at a relay domain",
+                    metadata: ["count": "\(count)"])
             }
             known = count ?? known
         }

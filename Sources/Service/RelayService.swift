@@ -1,7 +1,8 @@
-// The service: the milter, the HTTP API, housekeeping and reloads in one group, started and ended together.
+// The service: the milter, the HTTP API, housekeeping and reloads in one group,
+// started and ended together.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Events
 import HTTP
@@ -30,8 +31,10 @@ package enum RelayService {
     ///     none.
     ///   - announce: called with the milter's socket when mail is accepted and signals are handled.
     package static func run(
-        installation: Installation, surroundings: Surroundings = .machine, reread: (@Sendable () throws -> Installation)?,
-        logger: Logger, manager: ServiceManager? = nil, announce: @escaping @Sendable (String) -> Void
+        installation: Installation, surroundings: Surroundings = .machine,
+        reread: (@Sendable () throws -> Installation)?,
+        logger: Logger, manager: ServiceManager? = nil,
+        announce: @escaping @Sendable (String) -> Void
     ) async throws {
         let configuration = installation.configuration
         try EventServices.checkRoots(installation)
@@ -47,13 +50,16 @@ package enum RelayService {
         let policies = policies(installation, now: now(), logger: logger)
         let lists = ListsInForce(installation.store.liveLists, now: now(), logger: logger)
         let parts = try ServiceParts(
-            installation: installation, surroundings: surroundings, signer: signer, policies: policies, lists: lists,
+            installation: installation, surroundings: surroundings, signer: signer,
+            policies: policies, lists: lists,
             logger: logger)
         let relay = try RunningRelay(
-            installation, signer: signer, counters: counters, commits: parts.decisions?.commits, metrics: parts.metrics,
+            installation, signer: signer, counters: counters, commits: parts.decisions?.commits,
+            metrics: parts.metrics,
             resolver: surroundings.resolver, now: now, logger: logger)
         let http = try HTTPRoutes.service(parts)
-        let reports = ForwardReports(refused: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) })
+        let reports = ForwardReports(
+            refused: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) })
         let mail = try entrance(surroundings.mail, relay, reporting: reports, announce: announce)
 
         // A separate pool: even if the store hangs, a reload ends and the key file is watched.
@@ -64,7 +70,8 @@ package enum RelayService {
         // further services before the listeners.
         var services: [any Service] = [
             HousekeepingService(
-                store: installation.store, counters: counters, rejections: rejections, lastMail: lastMail,
+                store: installation.store, counters: counters, rejections: rejections,
+                lastMail: lastMail,
                 tellUsers: parts.tellUsers,
                 reviewSuspensions: { try SuspensionReview.run(installation, now: now()) },
                 pool: servicePool, now: now,
@@ -72,22 +79,28 @@ package enum RelayService {
             ),
             StatusService(
                 parts: parts, pool: servicePool, queueTrouble: queueTrouble,
-                certificateTrouble: { http?.certificateTrouble(now: $0) }, certificateEnd: { http?.certificateEnd },
+                certificateTrouble: { http?.certificateTrouble(now: $0) },
+                certificateEnd: { http?.certificateEnd },
                 keysInUse: keysInUse),
-            SourceProofService(store: installation.store, prover: parts.prover, now: now, logger: logger),
+            SourceProofService(
+                store: installation.store, prover: parts.prover, now: now, logger: logger),
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
-                policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
+                policies: policies, store: installation.store, pool: servicePool, now: now,
+                logger: logger),
             ListService(
-                lists: lists, policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
+                lists: lists, policies: policies, store: installation.store, pool: servicePool,
+                now: now, logger: logger),
             KeyFileService(
-                installation: installation, pool: parts.pool, now: now, logger: logger, inUse: keysInUse,
+                installation: installation, pool: parts.pool, now: now, logger: logger,
+                inUse: keysInUse,
                 changed: relay.renewKeys),
         ]
         if case .postfix = surroundings.mail {
             services.append(
                 QueueWatchService(
-                    directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
+                    directory: configuration.postfixDirectory,
+                    relayDomains: configuration.relayDomains, pool: parts.pool,
                     metrics: parts.metrics, trouble: queueTrouble, logger: logger))
         }
         if let reread {
@@ -96,7 +109,9 @@ package enum RelayService {
                     let new = try reread()
                     // Errors in the configuration are found before any of it takes effect.
                     let next = try relay.prepare(new)
-                    if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
+                    if try http?.reloadCertificate() == true {
+                        logger.notice("HTTP certificate reloaded")
+                    }
                     relay.use(next)
                     LogOutput.setLevel(new.configuration.log)
                     policies.refresh(now: now())
@@ -107,23 +122,27 @@ package enum RelayService {
         services.append(
             SignalPollService(
                 poller: SignalPoller(
-                    installation.store, issuers: parts.trust.issuers, intake: parts.signalIntake, logger: logger)))
+                    installation.store, issuers: parts.trust.issuers, intake: parts.signalIntake,
+                    logger: logger)))
         let events = try EventServices.service(
             installation, signer: parts.identitySigner,
-            resolver: { try surroundings.client(installation) }, posting: surroundings.posting, metrics: parts.metrics,
+            resolver: { try surroundings.client(installation) }, posting: surroundings.posting,
+            metrics: parts.metrics,
             now: now, logger: logger)
         if let events { services.append(events) }
         if let decisions = parts.decisions {
             services.append(
                 DecisionLogService(
-                    parts: decisions, store: installation.store, pool: parts.pool, now: now, logger: logger))
+                    parts: decisions, store: installation.store, pool: parts.pool, now: now,
+                    logger: logger))
         }
         if let http { services.append(http) }
         services.append(mail)
         if let manager { services.insert(WatchdogService(manager: manager), at: 0) }
 
         var group = ServiceGroupConfiguration(
-            services: services.map { .init(service: NamedService($0)) }, gracefulShutdownSignals: [.sigterm, .sigint],
+            services: services.map { .init(service: NamedService($0)) },
+            gracefulShutdownSignals: [.sigterm, .sigint],
             logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
@@ -138,20 +157,26 @@ package enum RelayService {
         announce: @escaping @Sendable (String) -> Void
     ) throws -> any Service {
         switch mail {
-        case .postfix: try relay.listen(deadline: shutdownDeadline, reporting: reports, announce: announce)
-        case .own(let make): try make(relay.handler(reporting: reports)) { announce("this process") }
+        case .postfix:
+            try relay.listen(deadline: shutdownDeadline, reporting: reports, announce: announce)
+        case .own(let make):
+            try make(relay.handler(reporting: reports)) { announce("this process") }
         }
     }
 
     /// The policies in force. A database without policies gets the built-in one. Mail flows even if
     /// this fails.
-    private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
+    private static func policies(
+        _ installation: Installation, now: Int64, logger: Logger
+    ) -> ActivePolicies {
         let repository = installation.store.policies
         do {
             try ActivePolicies.installBuiltIn(repository, Change(actor: "serve", now: now))
         } catch {
-            logger.error("the built-in policy cannot be activated", metadata: ["detail": "\(error)"])
+            logger.error(
+                "the built-in policy cannot be activated", metadata: ["detail": "\(error)"])
         }
-        return ActivePolicies(repository, host: installation.configuration.hostname, now: now, logger: logger)
+        return ActivePolicies(
+            repository, host: installation.configuration.hostname, now: now, logger: logger)
     }
 }

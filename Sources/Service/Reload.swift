@@ -9,7 +9,9 @@ package struct Reload: Sendable {
     package let waiting: [ConfigurationKey]
 
     package init(from old: ResolvedConfiguration, to new: ResolvedConfiguration) {
-        waiting = zip(old.entries, new.entries).filter { $0.value != $1.value && !$0.key.facts.isLive }.map { $0.0.key }
+        waiting = zip(old.entries, new.entries).filter {
+            $0.value != $1.value && !$0.key.facts.isLive
+        }.map { $0.0.key }
     }
 
     /// Logs the reload, and the keys that need a restart.
@@ -17,6 +19,7 @@ package struct Reload: Sendable {
         logger.notice("configuration reloaded")
         guard !waiting.isEmpty else { return }
         logger.warning(
-            "changed keys that wait for a restart", metadata: ["keys": "\(waiting.map(\.rawValue).joined(separator: " "))"])
+            "changed keys that wait for a restart",
+            metadata: ["keys": "\(waiting.map(\.rawValue).joined(separator: " "))"])
     }
 }

@@ -21,7 +21,9 @@ struct ReloadService: Service {
                 metrics.reloads("done").add()
             } catch {
                 metrics.reloads("refused").add()
-                logger.error("configuration not reloaded, the old one stays in force", metadata: ["detail": "\(error)"])
+                logger.error(
+                    "configuration not reloaded, the old one stays in force",
+                    metadata: ["detail": "\(error)"])
             }
         }
     }

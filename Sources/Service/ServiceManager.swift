@@ -1,4 +1,5 @@
-// Notifies systemd of the service's state (sd_notify(3)) with a datagram to the socket that NOTIFY_SOCKET names.
+// Notifies systemd of the service's state (sd_notify(3)) with a datagram to the socket
+// that NOTIFY_SOCKET names.
 
 import Concurrency
 import Foundation
@@ -13,13 +14,16 @@ package struct ServiceManager: Sendable {
 
     /// Nil if there is no service manager to notify.
     package init?(environment: [String: String], pid: Int32 = getpid()) {
-        guard let socket = environment["NOTIFY_SOCKET"], socket.hasPrefix("/") || socket.hasPrefix("@"),
+        guard let socket = environment["NOTIFY_SOCKET"],
+            socket.hasPrefix("/") || socket.hasPrefix("@"),
             // The length that fits into sockaddr_un.
             (2...107).contains(socket.utf8.count)
         else { return nil }
         self.socket = socket
         let isMeant = environment["WATCHDOG_PID"].map { $0 == "\(pid)" } ?? true
-        watchdog = environment["WATCHDOG_USEC"].flatMap { Int64($0) }.flatMap { isMeant && $0 > 0 ? .microseconds($0) : nil }
+        watchdog = environment["WATCHDOG_USEC"].flatMap { Int64($0) }.flatMap {
+            isMeant && $0 > 0 ? .microseconds($0) : nil
+        }
     }
 
     /// The service accepts mail.
@@ -34,7 +38,8 @@ package struct ServiceManager: Sendable {
     /// A notification that cannot be sent is dropped: the manager does not run, and nothing depends
     /// on it.
     private func tell(_ state: String) {
-        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = Glibc.socket(
+            AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         var address = sockaddr_un()
@@ -60,7 +65,8 @@ struct WatchdogService: Service {
 
     func run() async throws {
         // Ends last: until then the service runs.
-        await PeriodicTask.untilShutdown(every: manager.watchdog.map { $0 / 2 } ?? .seconds(3_600)) { manager.isAlive() }
+        await PeriodicTask.untilShutdown(every: manager.watchdog.map { $0 / 2 } ?? .seconds(3_600))
+        { manager.isAlive() }
         manager.isStopping()
     }
 }

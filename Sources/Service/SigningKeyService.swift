@@ -1,13 +1,14 @@
 // Applies changes of signing keys (generated, activated, retired) while the relay runs.
 
-import Database
 import Concurrency
-import Logging
+import Database
 import HTTP
+import Logging
 import Relay
 import ServiceLifecycle
 
-/// Checks every two seconds whether the signing keys changed, on this host or another one with the same database.
+/// Checks every two seconds whether the signing keys changed, on this host or another one
+/// with the same database.
 struct SigningKeyService: Service {
     let signer: RelaySigner
     let pool: BlockingPool
@@ -16,11 +17,15 @@ struct SigningKeyService: Service {
     func run() async throws {
         await PeriodicTask.untilShutdown(every: .seconds(2)) {
             do {
-                if try await pool.run(signer.refresh) { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
+                if try await pool.run(signer.refresh) {
+                    logger.notice("signing keys changed", metadata: ["keys": "\(summary)"])
+                }
             } catch is CancellationError {
                 // The service is ending.
             } catch {
-                logger.error("signing keys cannot be read, the old ones stay in use", metadata: ["detail": "\(error)"])
+                logger.error(
+                    "signing keys cannot be read, the old ones stay in use",
+                    metadata: ["detail": "\(error)"])
             }
         }
     }

@@ -26,7 +26,9 @@ struct SourceProofService: Service {
                 try await round()
             } catch is CancellationError {
             } catch {
-                logger.warning("DNS records of sources could not be looked up; trying again later", metadata: ["detail": "\(error)"])
+                logger.warning(
+                    "DNS records of sources could not be looked up; trying again later",
+                    metadata: ["detail": "\(error)"])
             }
         }
         await prover.stop()
@@ -35,20 +37,24 @@ struct SourceProofService: Service {
     private func round() async throws {
         let (store, prover, now) = (store, prover, now)
         let held = try await prover.pool.run { () -> (any DatabaseLock)? in
-            try store.sourceClaims.due(now: now(), limit: 1).isEmpty ? nil : store.database.lock("source-proofs")
+            try store.sourceClaims.due(now: now(), limit: 1).isEmpty
+                ? nil : store.database.lock("source-proofs")
         }
         guard let lock = held else { return }
         defer { lock.release() }
         // If a team's name servers do not answer, other teams and the end of the service must not
         // wait for them.
         var silent: Set<Int64> = []
-        for claim in try await prover.pool.run({ try store.sourceClaims.due(now: now(), limit: Self.perRound) })
+        for claim in try await prover.pool.run({
+            try store.sourceClaims.due(now: now(), limit: Self.perRound)
+        })
         where !silent.contains(claim.teamNumber) {
             let found = try await prover.pool.run { try prover.look(at: claim, store, now: now()) }
             if !found.isAnswered { silent.insert(claim.teamNumber) }
             guard let state = found.state else { continue }
             logger.notice(
-                "the state of a source changed", metadata: ["source": "\(claim.value)", "state": "\(state.rawValue)"])
+                "the state of a source changed",
+                metadata: ["source": "\(claim.value)", "state": "\(state.rawValue)"])
         }
     }
 }

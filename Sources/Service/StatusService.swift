@@ -1,8 +1,8 @@
 // Reports the service's state to the database every two seconds.
 
-import Database
 import Accounts
 import Concurrency
+import Database
 import Foundation
 import HTTP
 import Logging
@@ -51,7 +51,8 @@ struct StatusService: Service {
                     var snapshot = snapshot
                     snapshot.clockAhead = try ClockSkew.measure(store.database)
                     let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
-                    try store.serviceStatus.report(host: host, pid: pid, snapshot: text, minute: minute, now: now)
+                    try store.serviceStatus.report(
+                        host: host, pid: pid, snapshot: text, minute: minute, now: now)
                 }
                 maker = next
                 parts.metrics.storeWritable.set(1)
@@ -63,6 +64,8 @@ struct StatusService: Service {
             return parts.metrics.storeWritable.value > 0 ? Self.interval : Self.retryPause
         }
         let last = maker.minute(now: parts.now(), isLast: true)
-        try? await pool.finish { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
+        try? await pool.finish { [store = parts.store] in
+            try store.serviceStatus.remove(host: host, pid: pid, minute: last)
+        }
     }
 }

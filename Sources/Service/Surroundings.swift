@@ -20,7 +20,8 @@ package struct Surroundings: Sendable {
         /// From Postfix, through the milter's socket.
         case postfix
         /// From a service of this process, which calls its second argument when it accepts mail.
-        case own(@Sendable (any MilterHandler, @escaping @Sendable () -> Void) throws -> any Service)
+        case own(
+            @Sendable (any MilterHandler, @escaping @Sendable () -> Void) throws -> any Service)
     }
 
     /// Seconds since 1970.
@@ -58,6 +59,7 @@ package struct Surroundings: Sendable {
     /// A resolver for a caller with a few queries, as `Resolvers.client` returns it.
     func client(_ installation: Installation, remembers: Bool = true) throws -> any DNSResolver {
         try resolver
-            ?? Resolvers.client(installation.configuration, path: installation.resolved.path, remembers: remembers)
+            ?? Resolvers.client(
+                installation.configuration, path: installation.resolved.path, remembers: remembers)
     }
 }

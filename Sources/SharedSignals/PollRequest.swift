@@ -17,7 +17,9 @@ package enum SETError: String, Sendable, Hashable, CaseIterable {
 
     /// From the body of an error or a member of `setErrs`; nil for a code that is not registered.
     package init?(_ value: JSONValue?) {
-        guard let code = value?.object?["err"]?.string, let error = SETError(rawValue: code) else { return nil }
+        guard let code = value?.object?["err"]?.string, let error = SETError(rawValue: code) else {
+            return nil
+        }
         self = error
     }
 }
@@ -42,7 +44,9 @@ package struct PollRequest: Sendable, Hashable {
         switch json["maxEvents"] {
         case nil: maxEvents = nil
         case .number(let number)?:
-            guard let count = number.integer, count >= 0 else { throw SharedSignalsError("maxEvents is not a number from 0") }
+            guard let count = number.integer, count >= 0 else {
+                throw SharedSignalsError("maxEvents is not a number from 0")
+            }
             maxEvents = Int(clamping: count)
         default: throw SharedSignalsError("maxEvents is not a number")
         }
@@ -57,15 +61,22 @@ package struct PollRequest: Sendable, Hashable {
             acknowledged = items.compactMap(\.string)
             guard acknowledged.count == items.count, items.count <= Self.maximumResults,
                 acknowledged.allSatisfy({ $0.utf8.count <= Self.maximumName })
-            else { throw SharedSignalsError("ack is not a list of at most \(Self.maximumResults) jti") }
+            else {
+                throw SharedSignalsError("ack is not a list of at most \(Self.maximumResults) jti")
+            }
         default: throw SharedSignalsError("ack is not a list")
         }
         switch json["setErrs"] {
         case nil: refused = []
         case .object(let errors)?:
             guard errors.members.count <= Self.maximumResults,
-                errors.members.allSatisfy({ $0.value.object != nil && $0.name.utf8.count <= Self.maximumName })
-            else { throw SharedSignalsError("setErrs is not an object of at most \(Self.maximumResults) errors") }
+                errors.members.allSatisfy({
+                    $0.value.object != nil && $0.name.utf8.count <= Self.maximumName
+                })
+            else {
+                throw SharedSignalsError(
+                    "setErrs is not an object of at most \(Self.maximumResults) errors")
+            }
             refused = errors.members.map { ($0.name, SETError($0.value)) }
         default: throw SharedSignalsError("setErrs is not an object")
         }

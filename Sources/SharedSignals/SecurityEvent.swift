@@ -44,9 +44,11 @@ package struct SecurityEvent: Sendable, Hashable {
     /// A CAEP event, with the claims that every CAEP event may have.
     /// - Parameters:
     ///   - at: seconds since 1970.
-    ///   - reason: for administrators, in English; never empty, because the interoperability profile requires one.
+    ///   - reason: for administrators, in English; never empty, because the interoperability
+    ///     profile requires one.
     package static func caep(
-        _ uri: String, of subject: SubjectIdentifier, at time: Int64, by initiator: Initiator, reason: String,
+        _ uri: String, of subject: SubjectIdentifier, at time: Int64, by initiator: Initiator,
+        reason: String,
         _ claims: JSONObject = [:]
     ) -> SecurityEvent {
         var payload = claims

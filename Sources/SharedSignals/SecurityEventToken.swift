@@ -1,8 +1,10 @@
-// Security event tokens (RFC 8417) as profiled by the Shared Signals Framework: our own and those of others.
+// Security event tokens (RFC 8417) as profiled by the Shared Signals Framework: our
+// own and those of others.
 
 import Support
 
-/// The claims of a SET. `sub` and `exp` are never among them (SSF 1.0 sections 4.1.2, 4.1.4), and `sub_id` always is.
+/// The claims of a SET. `sub` and `exp` are never among them (SSF 1.0 sections 4.1.2, 4.1.4),
+/// and `sub_id` always is.
 package struct SecurityEventToken: Sendable, Hashable {
     /// `typ` of the header (RFC 8417 section 2.3).
     package static let type = "secevent+jwt"
@@ -26,7 +28,8 @@ package struct SecurityEventToken: Sendable, Hashable {
     package let event: SecurityEvent
 
     package init(
-        issuer: String, audience: String, id: String, issuedAt: Int64, transaction: String?, happenedAt: Int64?,
+        issuer: String, audience: String, id: String, issuedAt: Int64, transaction: String?,
+        happenedAt: Int64?,
         event: SecurityEvent
     ) {
         self.issuer = issuer
@@ -42,7 +45,8 @@ package struct SecurityEventToken: Sendable, Hashable {
     package var claims: JSONObject {
         var claims: JSONObject = [
             "iss": .string(issuer),
-            "aud": audience.count == 1 ? .string(audience[0]) : .array(audience.map(JSONValue.string)),
+            "aud": audience.count == 1
+                ? .string(audience[0]) : .array(audience.map(JSONValue.string)),
             "iat": .integer(issuedAt), "jti": .string(id),
         ]
         claims["txn"] = transaction.map(JSONValue.string)
@@ -54,17 +58,20 @@ package struct SecurityEventToken: Sendable, Hashable {
 
     /// Maximum octets of an identifier.
     private static let maximumText = 2_048
-    /// Maximum events in one token: several are alternative names of one thing (SSF 1.0 section 4.1.7).
+    /// Maximum events in one token: several are alternative names of one thing
+    /// (SSF 1.0 section 4.1.7).
     private static let maximumEvents = 8
 
-    /// Parses claims whose signature was checked. The subject is `sub_id` or, with older transmitters, `subject` of the event.
-    /// Unknown claims are ignored.
+    /// Parses claims whose signature was checked. The subject is `sub_id` or, with older
+    /// transmitters, `subject` of the event. Unknown claims are ignored.
     /// - Parameter known: URIs that the receiver knows.
-    /// - Throws: for a missing claim that RFC 8417 section 2.2 requires, for `sub` and `exp`, for an event without a subject.
+    /// - Throws: for a missing claim that RFC 8417 section 2.2 requires, for `sub` and `exp`, for
+    ///   an event without a subject.
     package init(claims: JSONObject, known: Set<String> = []) throws(SharedSignalsError) {
         func text(_ name: String) throws(SharedSignalsError) -> String? {
             guard let value = claims[name] else { return nil }
-            guard case .string(let text) = value, (1...Self.maximumText).contains(text.utf8.count) else {
+            guard case .string(let text) = value, (1...Self.maximumText).contains(text.utf8.count)
+            else {
                 throw SharedSignalsError("\(name) is not text")
             }
             return text
@@ -80,7 +87,9 @@ package struct SecurityEventToken: Sendable, Hashable {
             }
             return time
         }
-        for name in ["sub", "exp"] where claims[name] != nil { throw SharedSignalsError("a SET has no \(name)") }
+        for name in ["sub", "exp"] where claims[name] != nil {
+            throw SharedSignalsError("a SET has no \(name)")
+        }
         issuer = try required("iss", try text("iss"))
         id = try required("jti", try text("jti"))
         issuedAt = try required("iat", try time("iat"))
@@ -91,16 +100,25 @@ package struct SecurityEventToken: Sendable, Hashable {
         case .string(let one): audience = [one]
         case .array(let items):
             audience = items.compactMap(\.string)
-            guard audience.count == items.count, items.count <= 64 else { throw SharedSignalsError("aud is not a list of text") }
+            guard audience.count == items.count, items.count <= 64 else {
+                throw SharedSignalsError("aud is not a list of text")
+            }
         default: throw SharedSignalsError("aud is neither text nor a list")
         }
-        guard case .object(let events)? = claims["events"], (1...Self.maximumEvents).contains(events.members.count) else {
+        guard case .object(let events)? = claims["events"],
+            (1...Self.maximumEvents).contains(events.members.count)
+        else {
             throw SharedSignalsError("events is not an object of one event")
         }
-        guard let chosen = events.members.first(where: { known.contains($0.name) }) ?? events.members.first else {
+        guard
+            let chosen = events.members.first(where: { known.contains($0.name) })
+                ?? events.members.first
+        else {
             throw SharedSignalsError("events is empty")
         }
-        for event in events.members where event.value.object == nil { throw SharedSignalsError("an event is not an object") }
+        for event in events.members where event.value.object == nil {
+            throw SharedSignalsError("an event is not an object")
+        }
         let payload = chosen.value.object ?? [:]
         guard let subject = (claims["sub_id"] ?? payload["subject"])?.object else {
             throw SharedSignalsError("sub_id is missing")

@@ -1,4 +1,5 @@
-// Receivers' requests to manage streams (SSF 1.0 section 8), parsed strictly where it matters and leniently elsewhere.
+// Receivers' requests to manage streams (SSF 1.0 section 8), parsed strictly where it matters
+// and leniently elsewhere.
 
 import Support
 
@@ -20,7 +21,9 @@ package enum StreamDelivery: Sendable, Hashable {
 
     /// Parses `delivery`. Throws for an unknown method, and for push without its required members.
     init(_ value: JSONValue) throws(SharedSignalsError) {
-        guard case .object(let delivery) = value else { throw SharedSignalsError("delivery is not an object") }
+        guard case .object(let delivery) = value else {
+            throw SharedSignalsError("delivery is not an object")
+        }
         switch delivery["method"]?.string {
         case Self.pollMethod: self = .poll
         case Self.pushMethod:
@@ -32,11 +35,15 @@ package enum StreamDelivery: Sendable, Hashable {
             case .string(let text)?:
                 guard (1...Self.maximumAuthorization).contains(text.utf8.count),
                     text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
-                else { throw SharedSignalsError("authorization_header is not the value of a field") }
+                else {
+                    throw SharedSignalsError("authorization_header is not the value of a field")
+                }
                 self = .push(url: url, authorization: text)
             default: throw SharedSignalsError("authorization_header is not text")
             }
-        default: throw SharedSignalsError("delivery.method is neither \(Self.pushMethod) nor \(Self.pollMethod)")
+        default:
+            throw SharedSignalsError(
+                "delivery.method is neither \(Self.pushMethod) nor \(Self.pollMethod)")
         }
     }
 }
@@ -50,7 +57,8 @@ package enum StreamStatus: String, Sendable, Hashable, CaseIterable {
     case disabled
 }
 
-/// A stream as requested by its receiver, with POST, PATCH or PUT (sections 8.1.1.1, 8.1.1.3, 8.1.1.4).
+/// A stream as requested by its receiver, with POST, PATCH or PUT (sections
+/// 8.1.1.1, 8.1.1.3, 8.1.1.4).
 package struct StreamRequest: Sendable, Hashable {
     /// Nil in a request that creates a stream.
     package let streamID: String?
@@ -64,26 +72,34 @@ package struct StreamRequest: Sendable, Hashable {
 
     /// URIs that are read, octets of each URI, and characters of a description.
     package static let (maximumEvents, maximumURI, maximumDescription) = (128, 512, 200)
-    private static let ofTransmitter = ["iss", "aud", "events_supported", "events_delivered", "min_verification_interval"]
+    private static let ofTransmitter = [
+        "iss", "aud", "events_supported", "events_delivered", "min_verification_interval",
+    ]
 
     /// Parses a body. Unknown members are ignored.
     /// - Parameter isNew: whether the request creates a stream, and so has no `stream_id`.
     package init(_ json: JSONObject, isNew: Bool) throws(SharedSignalsError) {
         streamID = isNew ? nil : try Self.streamID(json)
-        delivery = try json["delivery"].map { value throws(SharedSignalsError) in try StreamDelivery(value) }
+        delivery = try json["delivery"].map { value throws(SharedSignalsError) in
+            try StreamDelivery(value)
+        }
         switch json["events_requested"] {
         case nil: eventsRequested = nil
         case .array(let items)?:
             let events = items.compactMap(\.string)
             guard events.count == items.count, events.count <= Self.maximumEvents,
                 events.allSatisfy({ (1...Self.maximumURI).contains($0.utf8.count) })
-            else { throw SharedSignalsError("events_requested is not a list of at most \(Self.maximumEvents) URIs") }
+            else {
+                throw SharedSignalsError(
+                    "events_requested is not a list of at most \(Self.maximumEvents) URIs")
+            }
             eventsRequested = events
         default: throw SharedSignalsError("events_requested is not a list")
         }
         switch json["description"] {
         case nil: streamDescription = nil
-        case .string(let text)?: streamDescription = text.withoutControls(limit: Self.maximumDescription)
+        case .string(let text)?:
+            streamDescription = text.withoutControls(limit: Self.maximumDescription)
         default: throw SharedSignalsError("description is not text")
         }
         var repeated: JSONObject = [:]
@@ -93,7 +109,9 @@ package struct StreamRequest: Sendable, Hashable {
 
     /// `stream_id` of a body.
     package static func streamID(_ json: JSONObject) throws(SharedSignalsError) -> String {
-        guard case .string(let id)? = json["stream_id"], !id.isEmpty else { throw SharedSignalsError("stream_id is missing") }
+        guard case .string(let id)? = json["stream_id"], !id.isEmpty else {
+            throw SharedSignalsError("stream_id is missing")
+        }
         return id
     }
 
@@ -126,7 +144,8 @@ package struct StatusRequest: Sendable, Hashable {
         switch json["reason"] {
         case nil: reason = nil
         case .string(let text)? where text.utf8.count <= Self.maximumReason: reason = text
-        default: throw SharedSignalsError("reason is not text of at most \(Self.maximumReason) octets")
+        default:
+            throw SharedSignalsError("reason is not text of at most \(Self.maximumReason) octets")
         }
     }
 }
@@ -136,11 +155,15 @@ package struct SubjectRequest: Sendable, Hashable {
     package let streamID: String
     package let subject: SubjectIdentifier
 
-    package init(streamID: String, subject: SubjectIdentifier) { (self.streamID, self.subject) = (streamID, subject) }
+    package init(streamID: String, subject: SubjectIdentifier) {
+        (self.streamID, self.subject) = (streamID, subject)
+    }
 
     package init(_ json: JSONObject) throws(SharedSignalsError) {
         streamID = try StreamRequest.streamID(json)
-        guard case .object(let subject)? = json["subject"] else { throw SharedSignalsError("subject is missing") }
+        guard case .object(let subject)? = json["subject"] else {
+            throw SharedSignalsError("subject is missing")
+        }
         self.subject = try SubjectIdentifier(subject)
         guard json["verified"] == nil || json["verified"]?.bool != nil else {
             throw SharedSignalsError("verified is neither true nor false")
@@ -153,7 +176,9 @@ package struct VerificationRequest: Sendable, Hashable {
     package let streamID: String
     package let state: String?
 
-    package init(streamID: String, state: String?) { (self.streamID, self.state) = (streamID, state) }
+    package init(streamID: String, state: String?) {
+        (self.streamID, self.state) = (streamID, state)
+    }
 
     /// Octets of a state.
     package static let maximumState = 1_024
@@ -163,7 +188,8 @@ package struct VerificationRequest: Sendable, Hashable {
         switch json["state"] {
         case nil: state = nil
         case .string(let text)? where text.utf8.count <= Self.maximumState: state = text
-        default: throw SharedSignalsError("state is not text of at most \(Self.maximumState) octets")
+        default:
+            throw SharedSignalsError("state is not text of at most \(Self.maximumState) octets")
         }
     }
 }

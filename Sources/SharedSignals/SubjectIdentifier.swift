@@ -1,4 +1,5 @@
-// The subject of an event: Subject Identifiers (RFC 9493), and those that the Shared Signals Framework adds.
+// The subject of an event: Subject Identifiers (RFC 9493), and those that the Shared
+// Signals Framework adds.
 
 import Support
 
@@ -30,12 +31,15 @@ package struct SubjectIdentifier: Sendable, Hashable {
     /// The identifier as it was sent.
     package let json: JSONObject
 
-    /// Maximum number of identifiers in one: an event has one subject, and more would only be costly.
+    /// Maximum number of identifiers in one: an event has one subject, and
+    /// more would only be costly.
     private static let maximumIdentifiers = 16
 
-    /// Parses a Subject Identifier. Members that the format does not have are ignored.
-    /// Throws for a missing `format`, and for a known format whose members are missing or are not text.
-    package init(_ json: JSONObject) throws(SharedSignalsError) { try self.init(json, isOutermost: true) }
+    /// Parses a Subject Identifier. Members that the format does not have are ignored. Throws for a
+    /// missing `format`, and for a known format whose members are missing or are not text.
+    package init(_ json: JSONObject) throws(SharedSignalsError) {
+        try self.init(json, isOutermost: true)
+    }
 
     private init(_ json: JSONObject, isOutermost: Bool) throws(SharedSignalsError) {
         guard case .string(let format)? = json["format"], !format.isEmpty else {
@@ -61,17 +65,21 @@ package struct SubjectIdentifier: Sendable, Hashable {
             _ = try text("url")
             subject = .other
         case "aliases":
-            guard isOutermost, case .array(let items)? = json["identifiers"], (1...Self.maximumIdentifiers).contains(items.count)
+            guard isOutermost, case .array(let items)? = json["identifiers"],
+                (1...Self.maximumIdentifiers).contains(items.count)
             else { throw SharedSignalsError("aliases are not a list of identifiers") }
             var identifiers: [SubjectIdentifier] = []
             for item in items {
-                guard case .object(let object) = item else { throw SharedSignalsError("aliases are not a list of identifiers") }
+                guard case .object(let object) = item else {
+                    throw SharedSignalsError("aliases are not a list of identifiers")
+                }
                 identifiers.append(try SubjectIdentifier(object, isOutermost: false))
             }
             subject = .aliases(identifiers)
         case "complex":
             guard isOutermost, json.members.count <= Self.maximumIdentifiers else {
-                throw SharedSignalsError("a complex subject has too many members, or is within another one")
+                throw SharedSignalsError(
+                    "a complex subject has too many members, or is within another one")
             }
             var members: [String: SubjectIdentifier] = [:]
             for member in json.members where member.name != "format" {
@@ -79,7 +87,8 @@ package struct SubjectIdentifier: Sendable, Hashable {
                     throw SharedSignalsError("a member of a complex subject is not a subject")
                 }
                 // A member may have aliases.
-                members[member.name] = try SubjectIdentifier(object, isOutermost: object["format"]?.string != "complex")
+                members[member.name] = try SubjectIdentifier(
+                    object, isOutermost: object["format"]?.string != "complex")
             }
             guard !members.isEmpty else { throw SharedSignalsError("a complex subject is empty") }
             subject = .complex(members)

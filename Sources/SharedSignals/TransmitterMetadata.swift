@@ -16,7 +16,9 @@ package enum TransmitterMetadata {
     package static let (readScope, manageScope) = ("ssf.read", "ssf.manage")
 
     /// The URL from which a stream is polled.
-    package static func pollURL(issuer: String, stream: String) -> String { "\(issuer)\(poll)/\(stream)" }
+    package static func pollURL(issuer: String, stream: String) -> String {
+        "\(issuer)\(poll)/\(stream)"
+    }
 
     /// The document of an issuer.
     package static func document(issuer: String) -> JSONObject {
@@ -27,7 +29,8 @@ package enum TransmitterMetadata {
                 .string(StreamDelivery.pushMethod), .string(StreamDelivery.pollMethod),
             ]),
             "configuration_endpoint": endpoint(configuration), "status_endpoint": endpoint(status),
-            "add_subject_endpoint": endpoint(addSubject), "remove_subject_endpoint": endpoint(removeSubject),
+            "add_subject_endpoint": endpoint(addSubject),
+            "remove_subject_endpoint": endpoint(removeSubject),
             "verification_endpoint": endpoint(verification),
             "authorization_schemes": .array([.object(["spec_urn": "urn:ietf:rfc:6749"])]),
             "default_subjects": "ALL",

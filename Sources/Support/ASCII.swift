@@ -1,6 +1,7 @@
 // ASCII letters, digits and case, octet by octet.
 //
-// Called for every octet of a message. They are `@inlinable`, so that loops in other modules contain the code and need no call.
+// Called for every octet of a message. They are `@inlinable`, so that loops in other modules
+// contain the code and need no call.
 
 extension UInt8 {
     /// ASCII A–Z, a–z.
@@ -13,12 +14,16 @@ extension UInt8 {
     @inlinable package var isASCIIAlphanumeric: Bool { isASCIILetter || isASCIIDigit }
 
     /// The octet with A–Z folded to a–z; every other octet unchanged.
-    @inlinable package var asciiLowercased: UInt8 { self >= 0x41 && self <= 0x5A ? self | 0x20 : self }
+    @inlinable package var asciiLowercased: UInt8 {
+        self >= 0x41 && self <= 0x5A ? self | 0x20 : self
+    }
 }
 
 extension String {
     /// The string with A–Z folded to a–z and nothing else changed.
-    package var asciiLowercased: String { String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self) }
+    package var asciiLowercased: String {
+        String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
+    }
 }
 
 extension Collection where Element == UInt8 {

@@ -1,4 +1,5 @@
-// Base32 (RFC 4648 section 6) in lower case without padding: the encoding of tokens, relay addresses and identifiers.
+// Base32 (RFC 4648 section 6) in lower case without padding: the encoding of tokens, relay
+// addresses and identifiers.
 
 package enum Base32 {
     /// a–z and 2–7.
@@ -10,7 +11,9 @@ package enum Base32 {
     }
 
     /// Whether every octet is in the lower-case alphabet.
-    package static func isEncoded(_ text: some Sequence<UInt8>) -> Bool { text.allSatisfy(isCharacter) }
+    package static func isEncoded(_ text: some Sequence<UInt8>) -> Bool {
+        text.allSatisfy(isCharacter)
+    }
 
     /// One character for each random octet, each of 5 unbiased bits.
     package static func characters(fromRandom octets: [UInt8]) -> String {
@@ -47,7 +50,8 @@ package enum Base32 {
         return value < 26 ? 0x61 + value : 0x32 + value - 26
     }
 
-    /// Decodes lower-case or upper-case text; nil for a character outside the alphabet, an impossible length or bits left over.
+    /// Decodes lower-case or upper-case text; nil for a character outside the alphabet, an
+    /// impossible length or bits left over.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var out: [UInt8] = []
         var buffer: UInt32 = 0
@@ -67,7 +71,9 @@ package enum Base32 {
 
     /// Writes the low `5 * digits` bits of a number, most significant character first.
     package static func encode(_ number: UInt64, digits: Int) -> [UInt8] {
-        (0..<digits).reversed().map { character(UInt32(truncatingIfNeeded: number >> UInt64(5 * $0))) }
+        (0..<digits).reversed().map {
+            character(UInt32(truncatingIfNeeded: number >> UInt64(5 * $0)))
+        }
     }
 
     /// Reads a number of at most twelve characters; nil for a character outside the alphabet.

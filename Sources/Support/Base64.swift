@@ -1,11 +1,15 @@
-// base64 (RFC 4648 section 4) and base64url (section 5). MIME's tolerant decoding is in InternetMessage (`Base64+MIME.swift`).
+// base64 (RFC 4648 section 4) and base64url (section 5). MIME's tolerant decoding is in
+// InternetMessage (`Base64+MIME.swift`).
 
 package enum Base64 {
     /// A–Z, a–z, 0–9, `+` and `/`.
-    package static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    package static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     /// Encodes octets without line breaks, with padding.
-    package static func encodeUnbroken(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBufferPointer(encodeUnbroken(octets:)) }
+    package static func encodeUnbroken(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.withUnsafeBufferPointer(encodeUnbroken(octets:))
+    }
 
     /// Encodes octets without line breaks, with padding.
     package static func encodeUnbroken(_ bytes: some Collection<UInt8>) -> [UInt8] {
@@ -17,7 +21,9 @@ package enum Base64 {
         encode(bytes, alphabet, isPadded: true)
     }
 
-    fileprivate static func encode(_ bytes: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8], isPadded: Bool) -> [UInt8] {
+    fileprivate static func encode(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8], isPadded: Bool
+    ) -> [UInt8] {
         alphabet.withUnsafeBufferPointer { alphabet in
             [UInt8](unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { output, count in
                 func put(_ first: UInt8, _ second: UInt8, _ third: UInt8) {
@@ -46,7 +52,8 @@ package enum Base64 {
 /// base64url without padding (RFC 7515 section 2). Each sequence of octets has exactly one form.
 package enum Base64URL {
     /// A–Z, a–z, 0–9, `-` and `_`.
-    package static let alphabet = Array("\(String(decoding: Base64.alphabet.dropLast(2), as: UTF8.self))-_".utf8)
+    package static let alphabet = Array(
+        "\(String(decoding: Base64.alphabet.dropLast(2), as: UTF8.self))-_".utf8)
 
     /// Value of each octet; 0xFF outside the alphabet.
     private static let values: [UInt8] = {
@@ -59,7 +66,8 @@ package enum Base64URL {
     /// impossible length, or set bits that are not part of an octet. Each of these would allow
     /// several spellings of one signed text.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-        text.withContiguousStorageIfAvailable(decode(octets:)) ?? Array(text).withUnsafeBufferPointer(decode(octets:))
+        text.withContiguousStorageIfAvailable(decode(octets:))
+            ?? Array(text).withUnsafeBufferPointer(decode(octets:))
     }
 
     private static func decode(octets text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
@@ -84,7 +92,9 @@ package enum Base64URL {
 
     /// The text for these octets.
     package static func encode(_ octets: some Collection<UInt8>) -> String {
-        let text = Array(octets).withUnsafeBufferPointer { Base64.encode($0, alphabet, isPadded: false) }
+        let text = Array(octets).withUnsafeBufferPointer {
+            Base64.encode($0, alphabet, isPadded: false)
+        }
         return String(decoding: text, as: UTF8.self)
     }
 }

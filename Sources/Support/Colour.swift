@@ -9,16 +9,20 @@ package struct Colour: Sendable, Hashable, CustomStringConvertible {
     package static let white = Colour(red: 255, green: 255, blue: 255)
     package static let black = Colour(red: 0, green: 0, blue: 0)
 
-    private init(red: UInt8, green: UInt8, blue: UInt8) { (self.red, self.green, self.blue) = (red, green, blue) }
+    private init(red: UInt8, green: UInt8, blue: UInt8) {
+        (self.red, self.green, self.blue) = (red, green, blue)
+    }
 
     /// `#rrggbb`, in either case; nil for anything else.
     package init?(_ text: String) {
         let digits = Array(text.utf8)
-        guard digits.count == 7, digits[0] == UInt8(ascii: "#"), let value = UInt32(text.dropFirst(), radix: 16),
+        guard digits.count == 7, digits[0] == UInt8(ascii: "#"),
+            let value = UInt32(text.dropFirst(), radix: 16),
             digits[1] != UInt8(ascii: "+"), digits[1] != UInt8(ascii: "-")
         else { return nil }
         self.init(
-            red: UInt8(truncatingIfNeeded: value >> 16), green: UInt8(truncatingIfNeeded: value >> 8),
+            red: UInt8(truncatingIfNeeded: value >> 16),
+            green: UInt8(truncatingIfNeeded: value >> 8),
             blue: UInt8(truncatingIfNeeded: value))
     }
 
@@ -42,8 +46,11 @@ package struct Colour: Sendable, Hashable, CustomStringConvertible {
 
     /// This colour mixed with a share of another, 0 to 1.
     package func mixed(with other: Colour, _ share: Double) -> Colour {
-        func mix(_ one: UInt8, _ two: UInt8) -> UInt8 { UInt8((Double(one) * (1 - share) + Double(two) * share).rounded()) }
-        return Colour(red: mix(red, other.red), green: mix(green, other.green), blue: mix(blue, other.blue))
+        func mix(_ one: UInt8, _ two: UInt8) -> UInt8 {
+            UInt8((Double(one) * (1 - share) + Double(two) * share).rounded())
+        }
+        return Colour(
+            red: mix(red, other.red), green: mix(green, other.green), blue: mix(blue, other.blue))
     }
 }
 
@@ -63,21 +70,28 @@ package struct AccentColours: Sendable, Hashable {
         fileprivate init(_ accent: Colour, on grounds: [Colour], towards: Colour) {
             self.accent = accent
             hover = accent.mixed(with: towards, 0.25)
-            onAccent = accent.contrast(with: .white) > accent.contrast(with: .black) ? .white : .black
+            onAccent =
+                accent.contrast(with: .white) > accent.contrast(with: .black) ? .white : .black
             // Uses as much of the accent colour as keeps it readable there.
-            let tiles = stride(from: 0.16, through: 0, by: -0.02).map { grounds[0].mixed(with: accent, $0) }
-            tile = tiles.first { $0.contrast(with: accent) >= AccentColours.leastContrast } ?? grounds[0]
+            let tiles = stride(from: 0.16, through: 0, by: -0.02).map {
+                grounds[0].mixed(with: accent, $0)
+            }
+            tile =
+                tiles.first { $0.contrast(with: accent) >= AccentColours.leastContrast }
+                ?? grounds[0]
         }
     }
 
     package let light, dark: Scheme
 
-    /// Lightens the colour for the dark scheme as far as needed. Nil for a colour that is not readable in the light scheme.
+    /// Lightens the colour for the dark scheme as far as needed. Nil for a colour that is not
+    /// readable in the light scheme.
     package init?(_ colour: Colour) {
         guard Self.contrast(of: colour) >= Self.leastContrast else { return nil }
         light = Scheme(colour, on: Self.lightGrounds, towards: .black)
         let lighter = stride(from: 0.0, through: 1, by: 0.05).map { colour.mixed(with: .white, $0) }
-        let readable = lighter.first { Self.least($0, Self.darkGrounds) >= Self.leastContrast } ?? .white
+        let readable =
+            lighter.first { Self.least($0, Self.darkGrounds) >= Self.leastContrast } ?? .white
         dark = Scheme(readable, on: Self.darkGrounds, towards: .white)
     }
 

@@ -26,7 +26,8 @@ package enum NetworkFileSystem: String, Sendable, CaseIterable {
     case afs = "AFS"
 
     private static let numbers: [UInt32: NetworkFileSystem] = [
-        0x6969: .nfs, 0x517B: .smb, 0xFE53_4D42: .smb, 0xFF53_4D42: .smb, 0x00C3_6400: .ceph, 0x5346_414F: .afs,
+        0x6969: .nfs, 0x517B: .smb, 0xFE53_4D42: .smb, 0xFF53_4D42: .smb, 0x00C3_6400: .ceph,
+        0x5346_414F: .afs,
         0x6B41_4653: .afs,
     ]
 

@@ -1,7 +1,9 @@
-// application/x-www-form-urlencoded (WHATWG URL section 5), read strictly and always written in one form.
+// application/x-www-form-urlencoded (WHATWG URL section 5), read strictly and
+// always written in one form.
 
 package enum FormEncoding {
-    /// The longest name of a parameter, in octets: longer ones make the whole query or form unreadable.
+    /// The longest name of a parameter, in octets: longer ones make the whole
+    /// query or form unreadable.
     package static let nameLimit = 64
 
     /// Decodes `+` and `%XX`; nil for a broken escape, a NUL, or text that is not UTF-8.
@@ -15,7 +17,8 @@ package enum FormEncoding {
             switch octets[place] {
             case UInt8(ascii: "+"): result.append(0x20)
             case UInt8(ascii: "%"):
-                guard place + 2 < octets.count, let high = octets[place + 1].hexValue, let low = octets[place + 2].hexValue,
+                guard place + 2 < octets.count, let high = octets[place + 1].hexValue,
+                    let low = octets[place + 2].hexValue,
                     high | low != 0
                 else { return nil }
                 result.append(high << 4 | low)
@@ -28,9 +31,12 @@ package enum FormEncoding {
         return WireText(validating: result)
     }
 
-    /// Names and values in their order; a name without `=` has an empty value. Nil for a broken escape, text that is not UTF-8,
-    /// a name of over `nameLimit` octets, or more than `maximum` pairs.
-    package static func pairs(_ octets: some Collection<UInt8>, maximum: Int) -> [(name: WireText, value: WireText)]? {
+    /// Names and values in their order; a name without `=` has an empty value. Nil for
+    /// a broken escape, text that is not UTF-8, a name of over `nameLimit` octets, or
+    /// more than `maximum` pairs.
+    package static func pairs(
+        _ octets: some Collection<UInt8>, maximum: Int
+    ) -> [(name: WireText, value: WireText)]? {
         let octets = Array(octets)
         let parts = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
         guard parts.count <= maximum else { return nil }
@@ -52,7 +58,8 @@ package enum FormEncoding {
         var result: [UInt8] = []
         for octet in text.utf8 {
             let isUnreserved =
-                octet.isASCIILetter || (0x30...0x39).contains(octet) || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
+                octet.isASCIILetter || (0x30...0x39).contains(octet)
+                || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
             if isUnreserved { result.append(octet) } else { result += Hex.escape(octet, mark: "%") }
         }
         return String(decoding: result, as: UTF8.self)

@@ -28,7 +28,9 @@ package enum Hex {
     }
 
     /// The octets for digits in either case; nil for another character or an odd number of digits.
-    @inlinable @inline(__always) package static func decode(_ digits: some Sequence<UInt8>) -> [UInt8]? {
+    @inlinable @inline(__always) package static func decode(
+        _ digits: some Sequence<UInt8>
+    ) -> [UInt8]? {
         var output = [UInt8]()
         output.reserveCapacity(digits.underestimatedCount / 2)
         var high: UInt8?
@@ -44,14 +46,19 @@ package enum Hex {
         return high == nil ? output : nil
     }
 
-    /// The mark and the two upper-case digits of an octet: `%2B` (RFC 3986), `=2B` (RFC 2045), `+2B` (RFC 3461).
+    /// The mark and the two upper-case digits of an octet: `%2B` (RFC 3986), `=2B` (RFC
+    /// 2045), `+2B` (RFC 3461).
     @inlinable package static func escape(_ octet: UInt8, mark: Unicode.Scalar) -> [UInt8] {
         [UInt8(ascii: mark), upperDigit(octet >> 4), upperDigit(octet & 15)]
     }
 
     /// The digit for 0…15, A–F for 10 and above.
-    @inlinable package static func upperDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x37 + value }
+    @inlinable package static func upperDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? 0x30 + value : 0x37 + value
+    }
 
     /// The digit for 0…15, a–f for 10 and above.
-    @inlinable package static func lowerDigit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+    @inlinable package static func lowerDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? 0x30 + value : 0x57 + value
+    }
 }

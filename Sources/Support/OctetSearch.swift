@@ -1,4 +1,5 @@
-// The next position of an octet in a buffer, found by the C library, which compares many octets at once.
+// The next position of an octet in a buffer, found by the C library, which
+// compares many octets at once.
 
 import Glibc
 
@@ -6,7 +7,9 @@ extension UnsafeBufferPointer<UInt8> {
     /// The index of the next such octet at or after `start`; nil if there is none.
     @inlinable
     package func firstIndex(of octet: UInt8, from start: Int) -> Int? {
-        guard let base = baseAddress, start < count, let found = memchr(base + start, Int32(octet), count - start) else {
+        guard let base = baseAddress, start < count,
+            let found = memchr(base + start, Int32(octet), count - start)
+        else {
             return nil
         }
         return UnsafeRawPointer(found) - UnsafeRawPointer(base)

@@ -5,7 +5,8 @@
 /// invisible scalars, or scalars that turn the direction of other text, because these would hide
 /// text from a reader.
 package enum PersonText {
-    /// The most marks on one letter. Hebrew with vowels and accents has four; hundreds cover the lines above.
+    /// The most marks on one letter. Hebrew with vowels and accents has four;
+    /// hundreds cover the lines above.
     static let mostMarks = 8
 
     package static func isPlain(_ text: String) -> Bool { place(in: text) == nil }
@@ -46,7 +47,8 @@ package enum PersonText {
 
     /// The text with one space for each stretch of white space, and none around it.
     package static func withSingleSpaces(_ text: String) -> String {
-        text.unicodeScalars.split(whereSeparator: \.properties.isWhitespace).map { String($0) }.joined(separator: " ")
+        text.unicodeScalars.split(whereSeparator: \.properties.isWhitespace).map { String($0) }
+            .joined(separator: " ")
     }
 
     /// Reads a text once. The kept scalars before a scalar, and the next one, decide about it.
@@ -84,10 +86,19 @@ package enum PersonText {
                 default: break
                 }
                 if scalar == "\u{200C}" || scalar == "\u{200D}" { return joins(scalar, following) }
-                if scalar.properties.isDefaultIgnorableCodePoint, !scalar.properties.isVariationSelector { return false }
-                if scalar.properties.generalCategory == .format || scalar.properties.isNoncharacterCodePoint { return false }
+                if scalar.properties.isDefaultIgnorableCodePoint,
+                    !scalar.properties.isVariationSelector
+                {
+                    return false
+                }
+                if scalar.properties.generalCategory == .format
+                    || scalar.properties.isNoncharacterCodePoint
+                {
+                    return false
+                }
                 if scalar.isPrepended { return following?.isPlainLetter ?? false }
-                return !scalar.isMark || marks < PersonText.mostMarks && (previous?.carriesMarks ?? false)
+                return !scalar.isMark
+                    || marks < PersonText.mostMarks && (previous?.carriesMarks ?? false)
             }
         }
 
@@ -95,7 +106,8 @@ package enum PersonText {
         private func joins(_ joiner: Unicode.Scalar, _ following: Unicode.Scalar?) -> Bool {
             guard let previous, let following else { return false }
             if previous.isLetter || previous.isMark, following.isPlainLetter { return true }
-            return joiner == "\u{200D}" && (previous.isPictograph || previous.isMark) && following.isPictograph
+            return joiner == "\u{200D}" && (previous.isPictograph || previous.isMark)
+                && following.isPictograph
         }
 
         /// The position of the last tag of a flag such as Scotland's; 0 if no flag begins here.
@@ -104,7 +116,8 @@ package enum PersonText {
                 (0xE0030...0xE0039).contains($0.value) || (0xE0061...0xE007A).contains($0.value)
             }
             let end = place + tags.count
-            guard (1...6).contains(tags.count), end < scalars.count, scalars[end].value == 0xE007F else { return 0 }
+            guard (1...6).contains(tags.count), end < scalars.count, scalars[end].value == 0xE007F
+            else { return 0 }
             return end + 1
         }
     }
@@ -122,9 +135,12 @@ package enum IdentifierText {
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: return false
             default: break
             }
-            guard !scalar.properties.isDefaultIgnorableCodePoint, !scalar.isPrepended, !scalar.properties.isNoncharacterCodePoint
+            guard !scalar.properties.isDefaultIgnorableCodePoint, !scalar.isPrepended,
+                !scalar.properties.isNoncharacterCodePoint
             else { return false }
-            return !scalar.isMark || previous.map { $0.isLetter || $0.isMark || $0.properties.numericType != nil } ?? false
+            return !scalar.isMark
+                || previous.map { $0.isLetter || $0.isMark || $0.properties.numericType != nil }
+                    ?? false
         }
     }
 }
@@ -132,13 +148,16 @@ package enum IdentifierText {
 extension Unicode.Scalar {
     fileprivate var isLetter: Bool {
         switch properties.generalCategory {
-        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter: true
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter:
+            true
         default: false
         }
     }
 
     /// A letter that can be in a text before any scalar. Fillers are letters that are invisible.
-    fileprivate var isPlainLetter: Bool { isLetter && !isPrepended && !properties.isDefaultIgnorableCodePoint }
+    fileprivate var isPlainLetter: Bool {
+        isLetter && !isPrepended && !properties.isDefaultIgnorableCodePoint
+    }
 
     /// A scalar that extends the one before it (`Grapheme_Extend`), or is drawn with it.
     fileprivate var isMark: Bool {
@@ -149,7 +168,9 @@ extension Unicode.Scalar {
     }
 
     /// Beyond ASCII and Latin-1, whose digits are emoji too.
-    fileprivate var isPictograph: Bool { value > 0xFF && (properties.isEmoji || properties.isEmojiModifier) }
+    fileprivate var isPictograph: Bool {
+        value > 0xFF && (properties.isEmoji || properties.isEmojiModifier)
+    }
 
     fileprivate var carriesMarks: Bool {
         if isLetter || isMark || isPictograph { return true }
@@ -164,7 +185,9 @@ extension Unicode.Scalar {
     /// without the invisible signs).
     fileprivate var isPrepended: Bool {
         switch value {
-        case 0x0D4E, 0x111C2...0x111C3, 0x113D1, 0x1193F, 0x11941, 0x11A3A, 0x11A84...0x11A89, 0x11D46, 0x11F02: true
+        case 0x0D4E, 0x111C2...0x111C3, 0x113D1, 0x1193F, 0x11941, 0x11A3A, 0x11A84...0x11A89,
+            0x11D46, 0x11F02:
+            true
         default: false
         }
     }

@@ -9,8 +9,8 @@ package enum Punycode {
     private static let initialBias = 72
     private static let initialN = 128
 
-    /// The longest accepted input, in scalars or octets: the encoding is quadratic, and a DNS label holds 63 octets. Longer
-    /// input gives nil.
+    /// The longest accepted input, in scalars or octets: the encoding is quadratic, and a DNS label
+    /// holds 63 octets. Longer input gives nil.
     package static let maximumInput = 1024
 
     /// The encoding without `xn--`; nil beyond `maximumInput`.
@@ -24,7 +24,9 @@ package enum Punycode {
         var bias = initialBias
         var handled = basicCount
         while handled < scalars.count {
-            guard let next = scalars.lazy.map({ Int($0.value) }).filter({ $0 >= n }).min() else { return nil }
+            guard let next = scalars.lazy.map({ Int($0.value) }).filter({ $0 >= n }).min() else {
+                return nil
+            }
             // No overflow: at most 1024 scalars of at most 0x10FFFF.
             delta += (next - n) * (handled + 1)
             n = next
@@ -106,7 +108,9 @@ package enum Punycode {
         return k + (base - tMin + 1) * delta / (delta + skew)
     }
 
-    private static func digit(_ value: Int) -> UInt8 { UInt8(truncatingIfNeeded: value < 26 ? 0x61 + value : 0x30 + value - 26) }
+    private static func digit(_ value: Int) -> UInt8 {
+        UInt8(truncatingIfNeeded: value < 26 ? 0x61 + value : 0x30 + value - 26)
+    }
 
     private static func value(_ octet: UInt8) -> Int? {
         switch octet.asciiLowercased {

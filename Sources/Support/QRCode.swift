@@ -9,10 +9,13 @@ package struct QRCode: Sendable {
     /// Modules whose place is fixed: patterns, format and version.
     private var isFixed: [Bool]
 
-    /// Nil for more than 412 octets, which is version 15: a phone reads no denser code from a screen with ease.
+    /// Nil for more than 412 octets, which is version 15: a phone reads no denser code
+    /// from a screen with ease.
     package init?(_ text: String) {
         let octets = Array(text.utf8)
-        guard let version = (1...15).first(where: { octets.count <= Layout($0).capacity }) else { return nil }
+        guard let version = (1...15).first(where: { octets.count <= Layout($0).capacity }) else {
+            return nil
+        }
         let layout = Layout(version)
         size = layout.size
         dark = [Bool](repeating: false, count: size * size)
@@ -77,7 +80,9 @@ package struct QRCode: Sendable {
         }
     }
 
-    private func isFinder(_ x: Int, _ y: Int) -> Bool { (x, y) == (6, 6) || (x, y) == (6, size - 7) || (x, y) == (size - 7, 6) }
+    private func isFinder(_ x: Int, _ y: Int) -> Bool {
+        (x, y) == (6, 6) || (x, y) == (6, size - 7) || (x, y) == (size - 7, 6)
+    }
 
     private mutating func drawSquares(_ x: Int, _ y: Int, reach: Int, isDark: (Int) -> Bool) {
         for dy in -reach...reach {
@@ -146,7 +151,8 @@ package struct QRCode: Sendable {
         }
     }
 
-    /// How hard the code is to read: runs, blocks, false finders, and dark and light out of balance.
+    /// How hard the code is to read: runs, blocks, false finders, and dark
+    /// and light out of balance.
     private var penalty: Int {
         var sum = 0
         for line in 0..<size {
@@ -156,7 +162,11 @@ package struct QRCode: Sendable {
         for y in 0..<size - 1 {
             for x in 0..<size - 1 {
                 let module = isDark(x, y)
-                if module == isDark(x + 1, y), module == isDark(x, y + 1), module == isDark(x + 1, y + 1) { sum += 3 }
+                if module == isDark(x + 1, y), module == isDark(x, y + 1),
+                    module == isDark(x + 1, y + 1)
+                {
+                    sum += 3
+                }
             }
         }
         let percent = dark.count(where: { $0 }) * 100 / dark.count
@@ -177,7 +187,9 @@ package struct QRCode: Sendable {
         let light = [Bool](repeating: false, count: 4)
         for start in 0..<max(0, line.count - 10) {
             let part = line[start..<start + 11]
-            if part.elementsEqual(finder + light) || part.elementsEqual(light + finder) { sum += 40 }
+            if part.elementsEqual(finder + light) || part.elementsEqual(light + finder) {
+                sum += 40
+            }
         }
         return sum
     }
@@ -224,7 +236,9 @@ private struct Layout {
     func codewords(of octets: [UInt8]) -> [UInt8] {
         // The mode, the count, the octets and the end do not lie on octets: four bits are in front.
         var bits: [Bool] = []
-        func append(_ value: Int, _ length: Int) { bits += (0..<length).reversed().map { value >> $0 & 1 == 1 } }
+        func append(_ value: Int, _ length: Int) {
+            bits += (0..<length).reversed().map { value >> $0 & 1 == 1 }
+        }
         append(0b0100, 4)
         append(octets.count, countLength)
         for octet in octets { append(Int(octet), 8) }
@@ -249,12 +263,15 @@ private struct Layout {
             checks.append(code.remainder(words[start..<end]))
             start = end
         }
-        let data = (0...short).flatMap { place in parts.compactMap { place < $0.count ? $0[$0.startIndex + place] : nil } }
+        let data = (0...short).flatMap { place in
+            parts.compactMap { place < $0.count ? $0[$0.startIndex + place] : nil }
+        }
         return data + (0..<check).flatMap { place in checks.map { $0[place] } }
     }
 }
 
-/// The Reed-Solomon code of QR codes, over the field of 256 elements with the polynomial 0x11D (section 7.5.2).
+/// The Reed-Solomon code of QR codes, over the field of 256 elements with the polynomial
+/// 0x11D (section 7.5.2).
 private struct ReedSolomon {
     /// The generator, the highest power left out.
     private let generator: [UInt8]
@@ -278,7 +295,9 @@ private struct ReedSolomon {
         for word in words {
             let factor = word ^ rest.removeFirst()
             rest.append(0)
-            for (place, coefficient) in generator.enumerated() { rest[place] ^= Self.product(coefficient, factor) }
+            for (place, coefficient) in generator.enumerated() {
+                rest[place] ^= Self.product(coefficient, factor)
+            }
         }
         return rest
     }

@@ -11,7 +11,8 @@ package struct RemedyCommand: Sendable, Hashable {
         // Keys of the relay domains.
         case generateKey, showRecord, activateKey, retireKey
         // Policies, events, keys of the API, inboxes, sources.
-        case listPolicies, createList, listDecisions, removeStream, testEndpoint, retryEvents, listEvents, rotateAPIKey,
+        case listPolicies, createList, listDecisions, removeStream, testEndpoint, retryEvents,
+            listEvents, rotateAPIKey,
             listInboxes, confirmInbox, addSource
 
         package struct Facts: Sendable {
@@ -28,25 +29,44 @@ package struct RemedyCommand: Sendable, Hashable {
         package var facts: Facts {
             switch self {
             case .listKeys: Facts("postern config keys", "postern.yaml cannot be used")
-            case .diagnose: Facts("postern doctor", "a check was left out, because another one failed")
+            case .diagnose:
+                Facts("postern doctor", "a check was left out, because another one failed")
             case .migrate: Facts("postern store migrate", "the database is of an older version")
             case .closeFile: Facts("chmod 600 FILE", "others can read the database")
             case .ownFile: Facts("chown USER: FILE", "the service cannot read one of its files")
             case .listListeners: Facts("ss -ltnp", "another program has one of the ports")
             case .showSettings: Facts("postern setup postfix", "Postfix is not set up for Postern")
-            case .applySettings: Facts("postern setup postfix --apply", "a setting of Postfix is not what the relay needs")
+            case .applySettings:
+                Facts(
+                    "postern setup postfix --apply",
+                    "a setting of Postfix is not what the relay needs")
             case .reloadPostfix: Facts("postfix reload", "settings of Postfix were changed")
             case .startPostfix: Facts("postfix start", "Postfix does not run")
             case .listQueue: Facts("postern queue list", "mail in the queue was not rewritten")
-            case .sendQueue: Facts("postern queue send --all", "mail in the queue was not rewritten, and its cause is gone")
-            case .generateKey: Facts("postern keys dkim generate --domain DOMAIN", "a relay domain has no key")
-            case .showRecord: Facts("postern keys dkim publish SELECTOR --domain DOMAIN", "the record of a key is not in the DNS")
+            case .sendQueue:
+                Facts(
+                    "postern queue send --all",
+                    "mail in the queue was not rewritten, and its cause is gone")
+            case .generateKey:
+                Facts("postern keys dkim generate --domain DOMAIN", "a relay domain has no key")
+            case .showRecord:
+                Facts(
+                    "postern keys dkim publish SELECTOR --domain DOMAIN",
+                    "the record of a key is not in the DNS")
             case .activateKey:
-                Facts("postern keys dkim activate SELECTOR --domain DOMAIN", "a relay domain has a key that does not sign yet")
+                Facts(
+                    "postern keys dkim activate SELECTOR --domain DOMAIN",
+                    "a relay domain has a key that does not sign yet")
             case .retireKey:
-                Facts("postern keys dkim retire SELECTOR --domain DOMAIN", "a key signed for the last time two weeks ago")
-            case .listPolicies: Facts("postern policy list", "no policy is in force, or one was refused")
-            case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that does not exist")
+                Facts(
+                    "postern keys dkim retire SELECTOR --domain DOMAIN",
+                    "a key signed for the last time two weeks ago")
+            case .listPolicies:
+                Facts("postern policy list", "no policy is in force, or one was refused")
+            case .createList:
+                Facts(
+                    "postern list create LIST --kind KIND",
+                    "a policy reads a list that does not exist")
             case .listDecisions: Facts("postern decision list --rule RULE", "a rule ends in errors")
             case .removeStream:
                 Facts(
@@ -54,13 +74,20 @@ package struct RemedyCommand: Sendable, Hashable {
                     "a stream's receiver is in a private network, which is no longer allowed")
             case .testEndpoint: Facts("postern endpoint test TEAM", "events of a team are parked")
             case .retryEvents:
-                Facts("postern event retry --team TEAM", "events of a team are parked, and its endpoint works again")
+                Facts(
+                    "postern event retry --team TEAM",
+                    "events of a team are parked, and its endpoint works again")
             case .listEvents: Facts("postern event list", "an event has waited for an hour")
             case .rotateAPIKey: Facts("postern api-key rotate KEY", "an API key ends within a week")
             case .listInboxes: Facts("postern inbox list USER", "an inbox is suspended")
             case .confirmInbox:
-                Facts("postern inbox confirm USER INBOX --code CODE", "users have no page on which they can confirm an inbox")
-            case .addSource: Facts("postern source add TEAM DOMAIN", "a domain is not registered as a source of the team")
+                Facts(
+                    "postern inbox confirm USER INBOX --code CODE",
+                    "users have no page on which they can confirm an inbox")
+            case .addSource:
+                Facts(
+                    "postern source add TEAM DOMAIN",
+                    "a domain is not registered as a source of the team")
             }
         }
     }
@@ -74,11 +101,14 @@ package struct RemedyCommand: Sendable, Hashable {
         var values = values[...]
         self.kind = kind
         arguments = kind.facts.form.map { word in
-            word.utf8.allSatisfy { (0x41...0x5A).contains($0) || $0 == UInt8(ascii: ":") } ? values.popFirst() ?? word : word
+            word.utf8.allSatisfy { (0x41...0x5A).contains($0) || $0 == UInt8(ascii: ":") }
+                ? values.popFirst() ?? word : word
         }
     }
 
-    private init(_ kind: Kind, arguments: [String]) { (self.kind, self.arguments) = (kind, arguments) }
+    private init(_ kind: Kind, arguments: [String]) {
+        (self.kind, self.arguments) = (kind, arguments)
+    }
 
     /// The command for the Postfix with its main.cf in this directory.
     func inPostfix(_ directory: String) -> RemedyCommand {
@@ -87,7 +117,8 @@ package struct RemedyCommand: Sendable, Hashable {
         case .showSettings, .applySettings, .listQueue, .sendQueue:
             RemedyCommand(kind, arguments: arguments + ["--config-directory", directory])
         case .reloadPostfix, .startPostfix:
-            RemedyCommand(kind, arguments: arguments.prefix(1) + ["-c", directory] + arguments.dropFirst())
+            RemedyCommand(
+                kind, arguments: arguments.prefix(1) + ["-c", directory] + arguments.dropFirst())
         default: self
         }
     }
@@ -105,7 +136,8 @@ package struct RemedyCommand: Sendable, Hashable {
     /// A word as typed in a shell: in quotes if needed.
     package static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { octet in
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%".utf8.contains(octet)
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%".utf8
+                .contains(octet)
         }
         return isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: #"'\''"#) + "'"
     }
@@ -137,7 +169,9 @@ package struct Remedy: Sendable, Hashable {
     }
 
     /// The commands in it, in their order; none if it is advice.
-    package var commands: [RemedyCommand] { parts.compactMap { if case .command(let command) = $0 { command } else { nil } } }
+    package var commands: [RemedyCommand] {
+        parts.compactMap { if case .command(let command) = $0 { command } else { nil } }
+    }
 
     /// The same, with these options for postern's commands.
     package func with(_ options: [String]) -> Remedy {
@@ -162,7 +196,9 @@ package struct Trouble: Sendable, Hashable {
     package let sentence: String
     package let remedy: Remedy
 
-    package init(_ sentence: String, _ remedy: Remedy) { (self.sentence, self.remedy) = (sentence, remedy) }
+    package init(_ sentence: String, _ remedy: Remedy) {
+        (self.sentence, self.remedy) = (sentence, remedy)
+    }
 
     /// The same, with these options for postern's commands.
     package func with(_ options: [String]) -> Trouble { Trouble(sentence, remedy.with(options)) }
@@ -191,9 +227,13 @@ extension Remedy: ExpressibleByStringInterpolation {
 
         package init(literalCapacity: Int, interpolationCount: Int) {}
 
-        package mutating func appendLiteral(_ words: String) { if !words.isEmpty { parts.append(.words(words)) } }
+        package mutating func appendLiteral(_ words: String) {
+            if !words.isEmpty { parts.append(.words(words)) }
+        }
         package mutating func appendInterpolation(_ words: String) { appendLiteral(words) }
-        package mutating func appendInterpolation(_ value: some CustomStringConvertible) { appendLiteral(value.description) }
+        package mutating func appendInterpolation(_ value: some CustomStringConvertible) {
+            appendLiteral(value.description)
+        }
         package mutating func appendInterpolation(_ remedy: Remedy) { parts += remedy.parts }
 
         /// - Parameter values: the values of the placeholders, in their order.
@@ -202,7 +242,9 @@ extension Remedy: ExpressibleByStringInterpolation {
         }
 
         /// - Parameter directory: the directory of main.cf.
-        package mutating func appendInterpolation(_ kind: RemedyCommand.Kind, postfix directory: String) {
+        package mutating func appendInterpolation(
+            _ kind: RemedyCommand.Kind, postfix directory: String
+        ) {
             parts.append(.command(RemedyCommand(kind).inPostfix(directory)))
         }
     }

@@ -7,18 +7,23 @@ extension Unicode.Scalar {
     package var foldsToASCII: Bool {
         guard !isASCII, self != "\u{DF}", self != "\u{1E9E}" else { return false }
         let lower = properties.lowercaseMapping.unicodeScalars
-        return lower.contains(where: \.isASCII) || properties.uppercaseMapping.unicodeScalars.allSatisfy(\.isASCII)
+        return lower.contains(where: \.isASCII)
+            || properties.uppercaseMapping.unicodeScalars.allSatisfy(\.isASCII)
             || lower.contains { $0 != "\u{3C2}" && $0.properties.changesWhenNFKCCaseFolded }
     }
 }
 
 extension String {
     /// Whether the text has no control character.
-    package var hasNoControls: Bool { unicodeScalars.allSatisfy { $0.properties.generalCategory != .control } }
+    package var hasNoControls: Bool {
+        unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
 
     /// The text for a terminal: control characters replaced, cut after `limit` characters.
     package func withoutControls(limit: Int) -> String {
-        let scalars = unicodeScalars.prefix(limit).map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }
+        let scalars = unicodeScalars.prefix(limit).map {
+            $0.properties.generalCategory == .control ? "\u{FFFD}" : $0
+        }
         return String(String.UnicodeScalarView(scalars))
     }
 
@@ -39,7 +44,8 @@ extension String {
         return String(folded)
     }
 
-    /// Equality octet by octet (RFC 7519 section 7.3); `==` would treat canonically equivalent Unicode texts as equal.
+    /// Equality octet by octet (RFC 7519 section 7.3); `==` would treat canonically
+    /// equivalent Unicode texts as equal.
     package func hasSameOctets(as other: String) -> Bool {
         utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
     }

@@ -18,17 +18,21 @@ package enum TypedCode {
             default:
                 // The full-width hyphen-minus and similar characters are punctuation already;
                 // U+2212 is a mathematical sign.
-                guard scalar == "\u{2212}" || properties.isDefaultIgnorableCodePoint else { return nil }
+                guard scalar == "\u{2212}" || properties.isDefaultIgnorableCodePoint else {
+                    return nil
+                }
             }
         }
         return digits.utf8.count == 6 ? digits : nil
     }
 
-    /// A whole number in decimal digits of any script, with spaces around it; nil for anything else.
+    /// A whole number in decimal digits of any script, with spaces around
+    /// it; nil for anything else.
     package static func number(_ text: String) -> Int? {
         guard text.utf8.count <= limit else { return nil }
         let kept = text.unicodeScalars.filter { $0.properties.generalCategory != .spaceSeparator }
-        guard !kept.isEmpty, kept.allSatisfy({ $0.properties.generalCategory == .decimalNumber }) else { return nil }
+        guard !kept.isEmpty, kept.allSatisfy({ $0.properties.generalCategory == .decimalNumber })
+        else { return nil }
         return Int(kept.map { String(Int($0.properties.numericValue ?? 0)) }.joined())
     }
 }

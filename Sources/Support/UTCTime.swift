@@ -18,8 +18,8 @@ package struct CivilDate: Sendable, Hashable {
 
     /// - Parameter days: since 1970-01-01.
     package init(daysSince1970 days: Int64) {
-        // Howard Hinnant's algorithm: eras of 400 years whose years begin in March, so that the leap day is the last day of a
-        // year.
+        // Howard Hinnant's algorithm: eras of 400 years whose years begin in March, so that the
+        // leap day is the last day of a year.
         let (era, dayOfEra) = floorDivide(days + 719_468, 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
         let fromMarch = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
@@ -33,7 +33,8 @@ package struct CivilDate: Sendable, Hashable {
     package static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let (era, yearOfEra) = floorDivide(month <= 2 ? year - 1 : year, 400)
         let fromMarch = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + fromMarch - 719_468
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + fromMarch
+            - 719_468
     }
 }
 

@@ -17,7 +17,9 @@ package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLite
         self.octets = octets
     }
 
-    package static func < (left: WireText, right: WireText) -> Bool { left.octets.lexicographicallyPrecedes(right.octets) }
+    package static func < (left: WireText, right: WireText) -> Bool {
+        left.octets.lexicographicallyPrecedes(right.octets)
+    }
 
     package var isEmpty: Bool { octets.isEmpty }
 
@@ -28,7 +30,9 @@ package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLite
     /// The text without spaces and tabs at its ends, as people type it.
     package var trimmed: String {
         let isKept = { (octet: UInt8) in octet != 0x20 && octet != 0x09 }
-        guard let first = octets.firstIndex(where: isKept), let last = octets.lastIndex(where: isKept) else { return "" }
+        guard let first = octets.firstIndex(where: isKept),
+            let last = octets.lastIndex(where: isKept)
+        else { return "" }
         return String(decoding: octets[first...last], as: UTF8.self)
     }
 
@@ -43,7 +47,8 @@ package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLite
     /// The text if it is printable ASCII of 1 to `limit` octets, as all names and codes of
     /// protocols are.
     package func ascii(limit: Int) -> String? {
-        (1...limit).contains(octets.count) && octets.allSatisfy { (0x21...0x7E).contains($0) } ? text : nil
+        (1...limit).contains(octets.count) && octets.allSatisfy { (0x21...0x7E).contains($0) }
+            ? text : nil
     }
 
     /// The whole number that the text writes in digits.

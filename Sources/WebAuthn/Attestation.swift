@@ -41,7 +41,9 @@ struct AttestationQuestion {
         }
         var certificates: [Certificate] = []
         for item in list {
-            guard let der = item.bytes else { throw refused("x5c has an item that is not a certificate") }
+            guard let der = item.bytes else {
+                throw refused("x5c has an item that is not a certificate")
+            }
             do throws(CryptoError) { certificates.append(try Certificate(der: der)) } catch {
                 throw refused("x5c: \(error.message)")
             }
@@ -51,7 +53,9 @@ struct AttestationQuestion {
 
     /// `alg` and `sig`, made with this key over `signed`.
     func checkSignature(by key: AnyPublicKey) throws(WebAuthnError) {
-        guard let number = statement["alg"]?.integer, let algorithm = COSEKey.Algorithm(rawValue: number) else {
+        guard let number = statement["alg"]?.integer,
+            let algorithm = COSEKey.Algorithm(rawValue: number)
+        else {
             throw refused("it is signed by an algorithm that is not accepted")
         }
         guard key.verify(algorithm.scheme, signature: try bytes("sig"), message: signed) else {
@@ -77,7 +81,9 @@ enum AttestationFormat: String {
     func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
         switch self {
         case .none:
-            guard question.statement.pairs?.isEmpty == true else { throw question.refused("the format none has a statement") }
+            guard question.statement.pairs?.isEmpty == true else {
+                throw question.refused("the format none has a statement")
+            }
             return []
         case .packed: return try PackedAttestation.verify(question)
         case .apple: return try AppleAttestation.verify(question)
@@ -97,12 +103,15 @@ struct AttestationObject {
     private static let longest = 131_072
 
     init(_ octets: [UInt8]) throws(WebAuthnError) {
-        guard octets.count <= Self.longest else { throw WebAuthnError(.attestation, "it is longer than \(Self.longest) octets") }
+        guard octets.count <= Self.longest else {
+            throw WebAuthnError(.attestation, "it is longer than \(Self.longest) octets")
+        }
         let value: CBORValue
         do throws(CBORError) { value = try CBORReader.value(of: octets) } catch {
             throw WebAuthnError(.attestation, "\(error)")
         }
-        guard value.pairs?.count == 3, let format = value["fmt"]?.text, let statement = value["attStmt"], statement.pairs != nil,
+        guard value.pairs?.count == 3, let format = value["fmt"]?.text,
+            let statement = value["attStmt"], statement.pairs != nil,
             let octets = value["authData"]?.bytes
         else { throw WebAuthnError(.attestation, "it is not a map of fmt, attStmt and authData") }
         (self.format, self.statement, authenticatorOctets) = (format, statement, octets)

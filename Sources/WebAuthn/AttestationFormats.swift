@@ -8,11 +8,14 @@ enum PackedAttestation {
     private static let model = "1.3.6.1.4.1.45724.1.1.4"
 
     static func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
-        guard question.statement["ecdaaKeyId"] == nil else { throw question.refused("ECDAA is not accepted") }
+        guard question.statement["ecdaaKeyId"] == nil else {
+            throw question.refused("ECDAA is not accepted")
+        }
         guard question.statement["x5c"] != nil else {
             let key = question.credential.publicKey
             guard question.statement["alg"]?.integer == key.algorithm.rawValue else {
-                throw question.refused("it signs for itself by another algorithm than the credential's")
+                throw question.refused(
+                    "it signs for itself by another algorithm than the credential's")
             }
             try question.checkSignature(by: key.key)
             return []
@@ -24,14 +27,20 @@ enum PackedAttestation {
     }
 
     /// Section 8.2.1.
-    private static func check(_ certificate: Certificate, _ question: AttestationQuestion) throws(WebAuthnError) {
-        guard certificate.version == 3 else { throw question.refused("the certificate is not of version 3") }
+    private static func check(
+        _ certificate: Certificate, _ question: AttestationQuestion
+    ) throws(WebAuthnError) {
+        guard certificate.version == 3 else {
+            throw question.refused("the certificate is not of version 3")
+        }
         guard certificate.subject(.organizationalUnit) == ["Authenticator Attestation"],
             certificate.subject(.country).contains(where: { $0.utf8.count == 2 }),
             certificate.subject(.organization).contains(where: { !$0.isEmpty }),
             certificate.subject(.commonName).contains(where: { !$0.isEmpty })
         else { throw question.refused("the certificate's subject is not that of an authenticator") }
-        guard certificate.isAuthority == false else { throw question.refused("the certificate may issue other certificates") }
+        guard certificate.isAuthority == false else {
+            throw question.refused("the certificate may issue other certificates")
+        }
         guard let (octets, isCritical) = certificate.extensionValue(model) else { return }
         var reader = DERReader(octets[...])
         guard !isCritical, let aaguid = reader.read(.octetString), reader.isAtEnd,
@@ -51,8 +60,10 @@ enum AppleAttestation {
             throw question.refused("the certificate holds no nonce")
         }
         var outer = DERReader(octets[...])
-        guard var sequence = outer.read(.sequence), outer.isAtEnd, var tagged = sequence.read(.explicit(1)), sequence.isAtEnd,
-            let found = tagged.read(.octetString), tagged.isAtEnd, found.bytes.elementsEqual(SHA256.hash(question.signed))
+        guard var sequence = outer.read(.sequence), outer.isAtEnd,
+            var tagged = sequence.read(.explicit(1)), sequence.isAtEnd,
+            let found = tagged.read(.octetString), tagged.isAtEnd,
+            found.bytes.elementsEqual(SHA256.hash(question.signed))
         else { throw question.refused("the certificate was made for another ceremony") }
         guard certificates[0].publicKey.isSame(as: question.credential.publicKey.key) else {
             throw question.refused("the certificate is for another key")
@@ -73,8 +84,12 @@ enum U2FAttestation {
         else { throw question.refused("the credential's key is not on P-256") }
         // A SubjectPublicKeyInfo on P-256 ends with the uncompressed point: 65 octets.
         let message =
-            [0] + question.authenticatorData.rpIDHash + question.clientDataHash + question.credential.id + info.suffix(65)
-        guard certificates[0].publicKey.verify(.ecdsaSHA256, signature: try question.bytes("sig"), message: message) else {
+            [0] + question.authenticatorData.rpIDHash + question.clientDataHash
+            + question.credential.id + info.suffix(65)
+        guard
+            certificates[0].publicKey.verify(
+                .ecdsaSHA256, signature: try question.bytes("sig"), message: message)
+        else {
             throw question.refused("its signature is wrong")
         }
         return certificates
@@ -98,10 +113,14 @@ enum AndroidKeyAttestation {
             throw question.refused("the certificate does not describe its key")
         }
         var outer = DERReader(octets[...])
-        // Versions and security levels come before the challenge, an identifier of the device after it.
-        guard var key = outer.read(.sequence), outer.isAtEnd, key.read(.integer) != nil, key.read(.enumerated) != nil,
-            key.read(.integer) != nil, key.read(.enumerated) != nil, let challenge = key.read(.octetString),
-            key.read(.octetString) != nil, let software = key.read(.sequence), let hardware = key.read(.sequence)
+        // Versions and security levels come before the challenge, an
+        // identifier of the device after it.
+        guard var key = outer.read(.sequence), outer.isAtEnd, key.read(.integer) != nil,
+            key.read(.enumerated) != nil,
+            key.read(.integer) != nil, key.read(.enumerated) != nil,
+            let challenge = key.read(.octetString),
+            key.read(.octetString) != nil, let software = key.read(.sequence),
+            let hardware = key.read(.sequence)
         else { throw question.refused("the description of the key cannot be read") }
         guard challenge.bytes.elementsEqual(question.clientDataHash) else {
             throw question.refused("the certificate was made for another ceremony")
@@ -114,7 +133,9 @@ enum AndroidKeyAttestation {
         let origins = lists.compactMap { list in
             list[origin].flatMap { content in content.peek(.integer).map { Array($0.bytes) } }
         }
-        let purposes = lists.compactMap { list in list[purpose].flatMap { content in content.peek(.set).map(numbers) } }
+        let purposes = lists.compactMap { list in
+            list[purpose].flatMap { content in content.peek(.set).map(numbers) }
+        }
         guard origins.allSatisfy({ $0 == [0] }), purposes.allSatisfy({ $0.contains([2]) }) else {
             throw question.refused("the key was not made in the device, or not for signing")
         }

@@ -1,4 +1,5 @@
-// The data that an authenticator signs about itself and the credential (WebAuthn Level 3 section 6.1).
+// The data that an authenticator signs about itself and the credential (WebAuthn
+// Level 3 section 6.1).
 
 /// Authenticator data, as read.
 package struct AuthenticatorData: Sendable {
@@ -49,21 +50,30 @@ package struct AuthenticatorData: Sendable {
 
     /// Reads all of it; an error if it is cut off, or octets remain.
     package init(_ octets: [UInt8]) throws(WebAuthnError) {
-        func refused(_ reason: String) -> WebAuthnError { WebAuthnError(.authenticatorData, reason) }
-        guard octets.count >= Self.headLength else { throw refused("it is shorter than \(Self.headLength) octets") }
-        guard octets.count <= Self.longest else { throw refused("it is longer than \(Self.longest) octets") }
+        func refused(_ reason: String) -> WebAuthnError {
+            WebAuthnError(.authenticatorData, reason)
+        }
+        guard octets.count >= Self.headLength else {
+            throw refused("it is shorter than \(Self.headLength) octets")
+        }
+        guard octets.count <= Self.longest else {
+            throw refused("it is longer than \(Self.longest) octets")
+        }
         rpIDHash = Array(octets[..<32])
         flags = Flags(rawValue: octets[32])
         signCount = octets[33..<37].reduce(0) { $0 << 8 | UInt32($1) }
         var rest = octets[Self.headLength...]
         if flags.contains(.attestedCredential) {
-            guard rest.count >= Self.aaguidLength + 2 else { throw refused("the credential is incomplete") }
+            guard rest.count >= Self.aaguidLength + 2 else {
+                throw refused("the credential is incomplete")
+            }
             let aaguid = Array(rest.prefix(Self.aaguidLength))
             rest = rest.dropFirst(Self.aaguidLength)
             let length = rest.prefix(2).reduce(0) { $0 << 8 | Int($1) }
             rest = rest.dropFirst(2)
             guard (1...Self.longestCredentialID).contains(length) else {
-                throw refused("the credential id has \(length) octets, not 1 to \(Self.longestCredentialID)")
+                throw refused(
+                    "the credential id has \(length) octets, not 1 to \(Self.longestCredentialID)")
             }
             guard rest.count > length else { throw refused("the credential is incomplete") }
             let id = Array(rest.prefix(length))

@@ -4,7 +4,8 @@ import MailCrypto
 
 /// A credential's public key with its signature algorithm.
 package struct COSEKey: Sendable {
-    /// An algorithm of the IANA registry that a credential may have; any other is refused by its number.
+    /// An algorithm of the IANA registry that a credential may have; any other
+    /// is refused by its number.
     package enum Algorithm: Int64, Sendable, CaseIterable {
         case es256 = -7, es384 = -35, es512 = -36
         /// The same three with names that include the curve (RFC 9864).
@@ -67,7 +68,9 @@ package struct COSEKey: Sendable {
     /// Reads a key: exactly the members that its type requires (WebAuthn section 6.5.1).
     package init(_ value: CBORValue) throws(WebAuthnError) {
         guard let pairs = value.pairs else { throw WebAuthnError(.publicKey, "it is not a map") }
-        guard let number = value[3]?.integer else { throw WebAuthnError(.publicKey, "it names no algorithm") }
+        guard let number = value[3]?.integer else {
+            throw WebAuthnError(.publicKey, "it names no algorithm")
+        }
         guard let algorithm = Algorithm(rawValue: number) else {
             throw WebAuthnError(.publicKey, "the algorithm \(number) is not accepted")
         }
@@ -94,15 +97,20 @@ package struct COSEKey: Sendable {
         try self.init(value)
     }
 
-    private static func key(_ value: CBORValue, _ algorithm: Algorithm) throws(CryptoError) -> AnyPublicKey {
+    private static func key(
+        _ value: CBORValue, _ algorithm: Algorithm
+    ) throws(CryptoError) -> AnyPublicKey {
         if let (number, curve) = algorithm.curve {
-            guard value[-1]?.integer == number, let x = value[-2]?.bytes, let y = value[-3]?.bytes else {
-                throw CryptoError(.invalidKey, "not both coordinates of a point on the curve of its algorithm")
+            guard value[-1]?.integer == number, let x = value[-2]?.bytes, let y = value[-3]?.bytes
+            else {
+                throw CryptoError(
+                    .invalidKey, "not both coordinates of a point on the curve of its algorithm")
             }
             return try AnyPublicKey(curve, x: x, y: y)
         }
         if !algorithm.edwards.isEmpty {
-            guard let octets = value[-2]?.bytes, let curve = value[-1]?.integer, algorithm.edwards.contains(curve),
+            guard let octets = value[-2]?.bytes, let curve = value[-1]?.integer,
+                algorithm.edwards.contains(curve),
                 curve == (octets.count == 32 ? 6 : 7)
             else {
                 throw CryptoError(.invalidKey, "neither an Ed25519 nor an Ed448 key")

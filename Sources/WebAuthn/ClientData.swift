@@ -31,7 +31,8 @@ package enum Ceremony: String, Sendable {
 }
 
 enum ClientData {
-    /// The most octets of client data: an origin and a challenge, with room for additions by browsers.
+    /// The most octets of client data: an origin and a challenge, with room
+    /// for additions by browsers.
     private static let longest = 16_384
 
     /// Compares the octets, as received, with the expected values. Unknown members are ignored:
@@ -48,20 +49,28 @@ enum ClientData {
         guard object["type"]?.string == ceremony.rawValue else {
             throw WebAuthnError(.type, "it is not \(ceremony.rawValue)")
         }
-        guard let sent = object["challenge"]?.string else { throw WebAuthnError(.challenge, "there is none") }
+        guard let sent = object["challenge"]?.string else {
+            throw WebAuthnError(.challenge, "there is none")
+        }
         guard !challenge.isEmpty, sent == Base64URL.encode(challenge) else {
             throw WebAuthnError(.challenge, "it is not the one that was issued")
         }
-        guard let origin = object["origin"]?.string, expected.origins.contains(where: { $0.hasSameOctets(as: origin) }) else {
+        guard let origin = object["origin"]?.string,
+            expected.origins.contains(where: { $0.hasSameOctets(as: origin) })
+        else {
             throw WebAuthnError(.origin, "it is not an expected one")
         }
         try checkFrame(object, expected.framing)
     }
 
-    private static func checkFrame(_ object: JSONObject, _ framing: ExpectedClient.Framing) throws(WebAuthnError) {
+    private static func checkFrame(
+        _ object: JSONObject, _ framing: ExpectedClient.Framing
+    ) throws(WebAuthnError) {
         let top = object["topOrigin"]
         guard let crossOrigin = object["crossOrigin"] else {
-            guard top == nil else { throw WebAuthnError(.crossOrigin, "a page outside without being inside one") }
+            guard top == nil else {
+                throw WebAuthnError(.crossOrigin, "a page outside without being inside one")
+            }
             return
         }
         guard let isCrossOrigin = crossOrigin.bool, top == nil || top?.string != nil else {
@@ -69,9 +78,12 @@ enum ClientData {
         }
         switch framing {
         case .anywhere: return
-        case .none where isCrossOrigin || top != nil: throw WebAuthnError(.crossOrigin, "inside a page of another origin")
+        case .none where isCrossOrigin || top != nil:
+            throw WebAuthnError(.crossOrigin, "inside a page of another origin")
         case .within(let origins) where isCrossOrigin || top != nil:
-            guard let origin = top?.string, origins.contains(where: { $0.hasSameOctets(as: origin) }) else {
+            guard let origin = top?.string,
+                origins.contains(where: { $0.hasSameOctets(as: origin) })
+            else {
                 throw WebAuthnError(.crossOrigin, "inside a page of an origin that is not expected")
             }
         default: return

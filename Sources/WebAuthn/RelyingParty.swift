@@ -1,5 +1,5 @@
-// The two ceremonies as a relying party checks them (WebAuthn Level 3 sections 7.1 and 7.2). Pure: the caller passes the data
-// of the ceremony and of the known credential.
+// The two ceremonies as a relying party checks them (WebAuthn Level 3 sections 7.1 and 7.2). Pure:
+// the caller passes the data of the ceremony and of the known credential.
 
 import MailCrypto
 
@@ -32,7 +32,8 @@ package struct RelyingParty: Sendable {
     ///     accepted.
     ///   - validity: the time at which the certificates are checked.
     package func register(
-        clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8], roots: [Certificate] = [],
+        clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8],
+        roots: [Certificate] = [],
         validity: Certificate.Validity = .anyTime
     ) throws(WebAuthnError) -> Registration {
         try ClientData.check(clientData, .create, challenge: challenge, client)
@@ -46,18 +47,23 @@ package struct RelyingParty: Sendable {
             object,
             AttestationQuestion(
                 statement: object.statement, authenticatorData: data, credential: credential,
-                authenticatorOctets: object.authenticatorOctets, clientDataHash: SHA256.hash(clientData)), roots, validity)
-        return Registration(format: object.format, trust: trust, credential: credential, authenticatorData: data)
+                authenticatorOctets: object.authenticatorOctets,
+                clientDataHash: SHA256.hash(clientData)), roots, validity)
+        return Registration(
+            format: object.format, trust: trust, credential: credential, authenticatorData: data)
     }
 
     private func trust(
-        _ object: AttestationObject, _ question: AttestationQuestion, _ roots: [Certificate], _ validity: Certificate.Validity
+        _ object: AttestationObject, _ question: AttestationQuestion, _ roots: [Certificate],
+        _ validity: Certificate.Validity
     ) throws(WebAuthnError) -> AttestationTrust {
         guard let format = AttestationFormat(rawValue: object.format) else {
             guard AttestationFormat.unverified.contains(object.format) else {
                 throw WebAuthnError(.attestation, "a format that does not exist")
             }
-            guard roots.isEmpty else { throw WebAuthnError(.trust, "attestations of this format are not verified") }
+            guard roots.isEmpty else {
+                throw WebAuthnError(.trust, "attestations of this format are not verified")
+            }
             return .none
         }
         let certificates = try format.verify(question)
@@ -87,19 +93,23 @@ package struct RelyingParty: Sendable {
     /// - Returns: the authenticator's current data, to be stored.
     /// - Throws: `signCount` if the authenticator's count did not rise: it may have been copied.
     package func authenticate(
-        clientData: [UInt8], authenticatorData octets: [UInt8], signature: [UInt8], challenge: [UInt8], known: KnownCredential
+        clientData: [UInt8], authenticatorData octets: [UInt8], signature: [UInt8],
+        challenge: [UInt8], known: KnownCredential
     ) throws(WebAuthnError) -> AuthenticatorData {
         try ClientData.check(clientData, .get, challenge: challenge, client)
         let data = try AuthenticatorData(octets)
         try check(data)
-        guard known.publicKey.verify(signature: signature, message: octets + SHA256.hash(clientData)) else {
+        guard
+            known.publicKey.verify(signature: signature, message: octets + SHA256.hash(clientData))
+        else {
             throw WebAuthnError(.signature, "it was not made with the credential's key")
         }
         // Authenticators without a counter always report 0. The count of a synced passkey shows
         // nothing (Level 3 section 7.2, step 22): the next device may begin at 0.
         let isCounted = !known.isBackupEligible && (data.signCount > 0 || known.signCount > 0)
         guard !isCounted || data.signCount > known.signCount else {
-            throw WebAuthnError(.signCount, "it did not rise: the authenticator may have been copied")
+            throw WebAuthnError(
+                .signCount, "it did not rise: the authenticator may have been copied")
         }
         return data
     }
@@ -108,7 +118,9 @@ package struct RelyingParty: Sendable {
         guard constantTimeEqual(data.rpIDHash, SHA256.hash(Array(id.utf8))) else {
             throw WebAuthnError(.relyingParty, "the credential is for another relying party")
         }
-        guard data.flags.contains(.userPresent) else { throw WebAuthnError(.userPresence, "no one touched the authenticator") }
+        guard data.flags.contains(.userPresent) else {
+            throw WebAuthnError(.userPresence, "no one touched the authenticator")
+        }
         guard !requiresUserVerification || data.flags.contains(.userVerified) else {
             throw WebAuthnError(.userVerification, "the authenticator did not verify the user")
         }

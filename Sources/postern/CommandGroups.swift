@@ -9,27 +9,36 @@ extension Postern {
             CommandGroup(
                 name: "Installation",
                 subcommands: [
-                    InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self, StatusCommand.self,
-                    ConfigCommand.self, StoreCommand.self, RetentionCommand.self, AuditCommand.self, ApplyCommand.self,
+                    InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self,
+                    StatusCommand.self,
+                    ConfigCommand.self, StoreCommand.self, RetentionCommand.self, AuditCommand.self,
+                    ApplyCommand.self,
                     ExportCommand.self,
                 ]),
             CommandGroup(
                 name: "Team and user",
                 subcommands: [
-                    TeamCommand.self, SourceCommand.self, AppCommand.self, APIKeyCommand.self, UserCommand.self,
-                    InboxCommand.self, AddressCommand.self, AccountCommand.self, ImportCommand.self, TransferCommand.self,
+                    TeamCommand.self, SourceCommand.self, AppCommand.self, APIKeyCommand.self,
+                    UserCommand.self,
+                    InboxCommand.self, AddressCommand.self, AccountCommand.self, ImportCommand.self,
+                    TransferCommand.self,
                 ]),
             CommandGroup(
                 name: "Mail",
-                subcommands: [QueueCommand.self, TraceCommand.self, ExplainCommand.self, VerifyCommand.self]),
+                subcommands: [
+                    QueueCommand.self, TraceCommand.self, ExplainCommand.self, VerifyCommand.self,
+                ]),
             CommandGroup(
                 name: "Risk",
                 subcommands: [
-                    PolicyCommand.self, ListCommand.self, DecideCommand.self, DecisionCommand.self, ReviewCommand.self,
+                    PolicyCommand.self, ListCommand.self, DecideCommand.self, DecisionCommand.self,
+                    ReviewCommand.self,
                 ]),
             CommandGroup(
                 name: "Sign-in and event",
-                subcommands: [IssuerCommand.self, EndpointCommand.self, StreamCommand.self, EventCommand.self]),
+                subcommands: [
+                    IssuerCommand.self, EndpointCommand.self, StreamCommand.self, EventCommand.self,
+                ]),
             CommandGroup(name: "Key", subcommands: [KeysCommand.self]),
             CommandGroup(name: "Developer", subcommands: [SandboxCommand.self]),
         ]

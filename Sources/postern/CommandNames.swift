@@ -22,9 +22,11 @@ enum CommandNames {
             // Commands with subcommands take no other arguments except options.
             let commands = known.configuration.subcommands
             if commands.isEmpty, !isHelp { return }
-            guard let next = commands.first(where: { $0._commandName.hasSameOctets(as: word) }) else {
+            guard let next = commands.first(where: { $0._commandName.hasSameOctets(as: word) })
+            else {
                 let typed = (path + [word]).joined(separator: " ")
-                throw CommandError.usage("unknown command '\(typed)'\(suggestion(for: word, below: known, path))")
+                throw CommandError.usage(
+                    "unknown command '\(typed)'\(suggestion(for: word, below: known, path))")
             }
             (known, path) = (next, path + [word])
         }
@@ -33,26 +35,37 @@ enum CommandNames {
     /// "; did you mean …?", or where the commands are listed. First come commands in whose names
     /// each part of the word begins a part; of these only those with the fewest words. Otherwise
     /// the nearest spelling is proposed.
-    private static func suggestion(for word: String, below known: any ParsableCommand.Type, _ path: [String]) -> String {
+    private static func suggestion(
+        for word: String, below known: any ParsableCommand.Type, _ path: [String]
+    ) -> String {
         let all = paths(below: known)
         let parts = word.utf8.split(separator: UInt8(ascii: "-"))
         let alike = all.filter { names in
             let others = names.flatMap { $0.utf8.split(separator: UInt8(ascii: "-")) }
-            return !parts.isEmpty && parts.allSatisfy { part in others.contains { $0.starts(with: part) } }
+            return !parts.isEmpty
+                && parts.allSatisfy { part in others.contains { $0.starts(with: part) } }
         }
         let fewest = alike.map(\.count).min()
         var found = alike.filter { $0.count == fewest }
-        if found.isEmpty, let near = nearestName(to: word, among: all.filter { $0.count == 1 }.compactMap(\.first)) {
+        if found.isEmpty,
+            let near = nearestName(
+                to: word, among: all.filter { $0.count == 1 }.compactMap(\.first))
+        {
             found = [[near]]
         }
-        guard !found.isEmpty else { return "; see \((["postern"] + path).joined(separator: " ")) --help" }
-        let proposals = found.prefix(maximumProposals).map { "'\((path + $0).joined(separator: " "))'" }
+        guard !found.isEmpty else {
+            return "; see \((["postern"] + path).joined(separator: " ")) --help"
+        }
+        let proposals = found.prefix(maximumProposals).map {
+            "'\((path + $0).joined(separator: " "))'"
+        }
         return "; did you mean \(proposals.joined(separator: " or "))?"
     }
 
     /// The names of all commands below one, in the order of the help.
     private static func paths(below type: any ParsableCommand.Type) -> [[String]] {
-        type.configuration.subcommands.filter { $0.configuration.shouldDisplay }.flatMap { command in
+        type.configuration.subcommands.filter { $0.configuration.shouldDisplay }.flatMap {
+            command in
             [[command._commandName]] + paths(below: command).map { [command._commandName] + $0 }
         }
     }

@@ -12,7 +12,8 @@ extension Failure {
     /// 0.
     /// - Parameter log: the form of the log whose last line this is; nil for a command.
     static func exit(_ error: any Error, log: Configuration.LogSettings.Format? = nil) -> Never {
-        let ours = error is MilterServerError || error is APIServiceError ? EX_UNAVAILABLE : status(error)
+        let ours =
+            error is MilterServerError || error is APIServiceError ? EX_UNAVAILABLE : status(error)
         if let status = ours {
             if let log, log == .json || LogOutput.isJournal {
                 LogOutput.fatal(message(error), log)
@@ -38,7 +39,9 @@ extension Failure {
             line.split(separator: "'").dropFirst().first.map { "; see \($0)" }
         }
         let message = Postern.message(for: error).replacingOccurrences(of: "\n", with: " ")
-        line("postern: \(pointer != nil && message.hasSuffix(".") ? String(message.dropLast()) : message)\(pointer ?? "")")
+        line(
+            "postern: \(pointer != nil && message.hasSuffix(".") ? String(message.dropLast()) : message)\(pointer ?? "")"
+        )
         Foundation.exit(code.rawValue)
     }
 }

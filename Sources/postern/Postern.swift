@@ -46,10 +46,14 @@ struct Postern: AsyncParsableCommand {
         do {
             // ArgumentParser needs seconds for thousands of arguments, and minutes for more.
             guard CommandLine.argc <= maximumArguments else {
-                throw CommandError.usage("more than \(maximumArguments) arguments: give a file instead, or repeat the command")
+                throw CommandError.usage(
+                    "more than \(maximumArguments) arguments: give a file instead, or repeat the command"
+                )
             }
             // Swift replaces octets that are not UTF-8 with U+FFFD, which would change a name.
-            for argument in UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)) {
+            for argument in UnsafeBufferPointer(
+                start: CommandLine.unsafeArgv, count: Int(CommandLine.argc))
+            {
                 guard let argument, String(validatingCString: argument) == nil else { continue }
                 throw CommandError(status: EX_USAGE, message: "an argument is not UTF-8")
             }

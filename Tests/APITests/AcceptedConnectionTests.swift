@@ -12,7 +12,8 @@ struct AcceptedConnectionTests {
     @Test(.timeLimit(.minutes(1)), arguments: [1, 20])
     func listener_endsWhileConnectionsWait_closesThem(connections: Int) async throws {
         let group = MultiThreadedEventLoopGroup.singleton
-        let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0) { channel in
+        let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0) {
+            channel in
             channel.eventLoop.makeCompletedFuture {
                 try Accepted(Accepted.Connection(wrappingChannelSynchronously: channel))
             }
@@ -20,7 +21,9 @@ struct AcceptedConnectionTests {
         let address = try #require(listener.channel.localAddress)
         let clients = try await listener.executeThenClose { accepted in
             var clients: [any Channel] = []
-            for _ in 0..<connections { clients.append(try await ClientBootstrap(group: group).connect(to: address).get()) }
+            for _ in 0..<connections {
+                clients.append(try await ClientBootstrap(group: group).connect(to: address).get())
+            }
             // The first is dropped here, and the others with the sequence.
             for try await _ in accepted { break }
             return clients
@@ -33,7 +36,8 @@ struct AcceptedConnectionTests {
     @Test(.timeLimit(.minutes(1)))
     func connection_served_isClosedByItsServerOnly() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
-        let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0) { channel in
+        let listener = try await ServerBootstrap(group: group).bind(host: "127.0.0.1", port: 0) {
+            channel in
             channel.eventLoop.makeCompletedFuture {
                 try Accepted(Accepted.Connection(wrappingChannelSynchronously: channel))
             }
@@ -41,13 +45,17 @@ struct AcceptedConnectionTests {
         let address = try #require(listener.channel.localAddress)
         let greeting = try await listener.executeThenClose { accepted in
             let client = try await ClientBootstrap(group: group).connect(to: address) { channel in
-                channel.eventLoop.makeCompletedFuture { try Accepted.Connection(wrappingChannelSynchronously: channel) }
+                channel.eventLoop.makeCompletedFuture {
+                    try Accepted.Connection(wrappingChannelSynchronously: channel)
+                }
             }
             return try await client.executeThenClose { inbound, _ in
                 var waiting = accepted.makeAsyncIterator()
                 // The box is dropped here, before a word is said.
                 let served = try #require(try await waiting.next()).take()
-                try await served.executeThenClose { _, outbound in try await outbound.write(ByteBuffer(string: "220 ready")) }
+                try await served.executeThenClose { _, outbound in
+                    try await outbound.write(ByteBuffer(string: "220 ready"))
+                }
                 var heard = ByteBuffer()
                 for try await part in inbound { heard.writeImmutableBuffer(part) }
                 return String(buffer: heard)

@@ -22,47 +22,67 @@ import Testing
         let authority: TestDevice.Authority
         var device: TestDevice
 
-        func post(_ path: String, _ body: [String: String], key: String? = nil) async throws -> Response {
+        func post(
+            _ path: String, _ body: [String: String], key: String? = nil
+        ) async throws -> Response {
             let octets = try JSONEncoder().encode(body)
-            return try await fixture.ask(.post, path, key: key ?? self.key, body: String(decoding: octets, as: UTF8.self))
+            return try await fixture.ask(
+                .post, path, key: key ?? self.key, body: String(decoding: octets, as: UTF8.self))
         }
 
         func challenge() async throws -> String {
-            try #require(try await post("/v1/attestations/challenge", ["client_id": "com.juice.app"]).json["challenge"].string)
+            try #require(
+                try await post("/v1/attestations/challenge", ["client_id": "com.juice.app"]).json[
+                    "challenge"
+                ].string)
         }
 
         /// - Parameter signed: the data that the device attests; the challenge if nil.
-        func attest(_ challenge: String, signed: String? = nil, key: String? = nil) async throws -> Response {
+        func attest(
+            _ challenge: String, signed: String? = nil, key: String? = nil
+        ) async throws -> Response {
             try await post(
                 "/v1/attestations",
                 [
-                    "client_id": "com.juice.app", "challenge": challenge, "key_id": Data(device.keyID).base64EncodedString(),
-                    "attestation": Data(try device.attestation(Array((signed ?? challenge).utf8))).base64EncodedString(),
+                    "client_id": "com.juice.app", "challenge": challenge,
+                    "key_id": Data(device.keyID).base64EncodedString(),
+                    "attestation": Data(try device.attestation(Array((signed ?? challenge).utf8)))
+                        .base64EncodedString(),
                 ], key: key)
         }
 
-        func assert(_ challenge: String, counter: UInt32, signed: String? = nil) async throws -> Response {
+        func assert(
+            _ challenge: String, counter: UInt32, signed: String? = nil
+        ) async throws -> Response {
             let clientData = Array(#"{"challenge":"\#(challenge)","action":"sign_up"}"#.utf8)
             return try await post(
                 "/v1/attestations",
                 [
-                    "client_id": "com.juice.app", "key_id": Data(device.keyID).base64EncodedString(),
-                    "assertion": Data(try device.assertion(signed.map { Array($0.utf8) } ?? clientData, counter: counter))
-                        .base64EncodedString(), "client_data": Data(clientData).base64EncodedString(),
+                    "client_id": "com.juice.app",
+                    "key_id": Data(device.keyID).base64EncodedString(),
+                    "assertion": Data(
+                        try device.assertion(
+                            signed.map { Array($0.utf8) } ?? clientData, counter: counter)
+                    )
+                    .base64EncodedString(), "client_data": Data(clientData).base64EncodedString(),
                 ])
         }
     }
 
     private func setting(registered: Bool = true) throws -> Setting {
         let fixture = try APIFixture { [AttestationRoutes($0.parts)] }
-        _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, APIFixture.change)
+        _ = try fixture.store.apps.add(
+            team: "juice", clientID: "com.juice.app", group: nil, APIFixture.change)
         let authority = try TestDevice.Authority()
         if registered {
             try fixture.store.attestedApps.add(
-                team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production,
+                team: "juice", clientID: "com.juice.app", appID: Self.appID,
+                environment: .production,
                 root: authority.certificate, APIFixture.change)
         }
-        return try Setting(fixture: fixture, key: fixture.key("juice"), authority: authority, device: TestDevice(authority))
+        return try Setting(
+            fixture: fixture, key: fixture.key("juice"), authority: authority,
+            device: TestDevice(authority))
     }
 
     @Test func attestation_thenAssertions_keepsDeviceAndCounts() async throws {
@@ -113,9 +133,12 @@ import Testing
         let old = try await setting.challenge()
         setting.fixture.wait(seconds: Int(DeviceLimits.challenge))
         #expect(try await other.attest(old).status == 422)
-        _ = try setting.fixture.store.apps.add(team: "juice", clientID: "com.juice.other", group: nil, APIFixture.change)
-        let foreign = try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.other"])
-        #expect(try await other.attest(try #require(foreign.json["challenge"].string)).status == 422)
+        _ = try setting.fixture.store.apps.add(
+            team: "juice", clientID: "com.juice.other", group: nil, APIFixture.change)
+        let foreign = try await setting.post(
+            "/v1/attestations/challenge", ["client_id": "com.juice.other"])
+        #expect(
+            try await other.attest(try #require(foreign.json["challenge"].string)).status == 422)
         #expect(try await other.attest("AAAA").status == 422)
     }
 
@@ -125,7 +148,9 @@ import Testing
             var other = setting
             try change(&other.device)
             let answer = try await other.attest(setting.challenge())
-            #expect(answer.status == 422 && answer.json["detail"].string?.contains(check) == true, "\(answer.text)")
+            #expect(
+                answer.status == 422 && answer.json["detail"].string?.contains(check) == true,
+                "\(answer.text)")
         }
         try await refused({ $0.appID = "0352187391.com.soda.app" }, "app-id")
         try await refused({ $0.aaguid = Array("appattestdevelop".utf8) }, "environment")
@@ -135,32 +160,43 @@ import Testing
         // Not attested.
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 404)
         #expect(try await setting.attest(setting.challenge()).status == 200)
-        let signed = try await setting.assert(setting.challenge(), counter: 1, signed: "something else")
+        let signed = try await setting.assert(
+            setting.challenge(), counter: 1, signed: "something else")
         #expect(signed.status == 422 && signed.json["detail"].string?.contains("signature") == true)
     }
 
     @Test func attestation_otherTeamOrNoAppID_isRefused() async throws {
         let setting = try setting()
         let other = try setting.fixture.key("soda")
-        #expect(try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.app"], key: other).status == 404)
+        #expect(
+            try await setting.post(
+                "/v1/attestations/challenge", ["client_id": "com.juice.app"], key: other
+            ).status == 404)
         #expect(try await setting.attest(setting.challenge(), key: other).status == 404)
         let reading = try setting.fixture.key("juice", [.decisionsRead])
-        #expect(try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.app"], key: reading).status == 403)
+        #expect(
+            try await setting.post(
+                "/v1/attestations/challenge", ["client_id": "com.juice.app"], key: reading
+            ).status == 403)
         let bare = try self.setting(registered: false)
         let refused = try await bare.attest(bare.challenge())
-        #expect(refused.status == 409 && refused.json["detail"].string?.contains("postern app attestation add") == true)
+        #expect(
+            refused.status == 409
+                && refused.json["detail"].string?.contains("postern app attestation add") == true)
     }
 
     @Test func attestation_appIDRemoved_forgetsDevice() async throws {
         let setting = try setting()
         #expect(try await setting.attest(setting.challenge()).status == 200)
         try setting.fixture.store.attestedApps.remove(
-            team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production, APIFixture.change)
+            team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production,
+            APIFixture.change)
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 404)
         #expect(try await setting.attest(setting.challenge()).status == 409)
         try setting.fixture.store.attestedApps.add(
             team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production,
-            root: setting.authority.certificate, Change(actor: "uid:0", now: setting.fixture.now + 1))
+            root: setting.authority.certificate,
+            Change(actor: "uid:0", now: setting.fixture.now + 1))
         setting.fixture.now += 1
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 404)
         #expect(try await setting.attest(setting.challenge()).status == 200)
@@ -174,7 +210,8 @@ import Testing
         func add(_ root: [UInt8]) throws {
             setting.fixture.now += 1
             try setting.fixture.store.attestedApps.add(
-                team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production, root: root,
+                team: "juice", clientID: "com.juice.app", appID: Self.appID,
+                environment: .production, root: root,
                 Change(actor: "uid:0", now: setting.fixture.now))
         }
         // The same one changes nothing.

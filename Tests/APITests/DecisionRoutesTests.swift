@@ -1,11 +1,11 @@
 // /v1/decisions over HTTP: bodies, problems, Idempotency-Key.
 
-import Database
-import SignIn
-import Decisions
 import API
+import Database
+import Decisions
 import Foundation
 import Logging
+import SignIn
 import TestSupport
 import Testing
 
@@ -18,19 +18,25 @@ import Testing
         let issuer: SandboxIssuer
         let key: String
 
-        func decide(_ body: String, headers: [String: String] = [:], key: String? = nil) async throws -> Response {
-            try await fixture.ask(.post, "/v1/decisions", key: key ?? self.key, body: body, headers: headers)
+        func decide(
+            _ body: String, headers: [String: String] = [:], key: String? = nil
+        ) async throws -> Response {
+            try await fixture.ask(
+                .post, "/v1/decisions", key: key ?? self.key, body: body, headers: headers)
         }
 
         func token(_ sub: String, status: Int64?, nonce: String) throws -> String {
             try issuer.mint(
-                SandboxToken(subject: sub, audience: DecisionRoutesTests.app, nonceClaim: nonce, realUserStatus: status),
+                SandboxToken(
+                    subject: sub, audience: DecisionRoutesTests.app, nonceClaim: nonce,
+                    realUserStatus: status),
                 now: fixture.now)
         }
 
         func signUp(_ sub: String, nonce: String, status: Int64 = 1) throws -> String {
             let token = try token(sub, status: status, nonce: nonce)
-            return #"{"event":"sign_up","client_id":"com.juice.app","identity_token":"\#(token)","nonce":"\#(nonce)"}"#
+            return
+                #"{"event":"sign_up","client_id":"com.juice.app","identity_token":"\#(token)","nonce":"\#(nonce)"}"#
         }
     }
 
@@ -42,19 +48,23 @@ import Testing
             var settings = DecisionService.Settings()
             if let atOnce { settings.atOnce = atOnce }
             let service = DecisionService(
-                store: fixture.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
+                store: fixture.store, policies: policy,
+                verifier: TokenVerifier(issuers: issuer, keys: issuer),
                 log: DecisionLogBuffer(fixture.store.decisions, fixture.store.decisionWrites),
                 commits: GroupCommit(fixture.store.database),
-                reads: GroupRead(fixture.store.database), executor: fixture.pool, breaker: breaker, settings: settings,
+                reads: GroupRead(fixture.store.database), executor: fixture.pool, breaker: breaker,
+                settings: settings,
                 now: fixture.clock.now, logger: fixture.log.logger)
             return [
                 DecisionRoutes(
                     service: service,
                     idempotency: IdempotencyGuard(
-                        store: fixture.store, executor: fixture.pool, breaker: breaker, now: fixture.clock.now))
+                        store: fixture.store, executor: fixture.pool, breaker: breaker,
+                        now: fixture.clock.now))
             ]
         }
-        _ = try fixture.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIFixture.change)
+        _ = try fixture.store.apps.add(
+            team: "juice", clientID: Self.app, group: nil, APIFixture.change)
         return Setting(fixture: fixture, issuer: issuer, key: try fixture.key("juice"))
     }
 
@@ -66,8 +76,12 @@ import Testing
         #expect(answer.problem == "too-many-requests")
         // With its key too: an answer that may change the next time is not stored.
         let key = ["Idempotency-Key": "k1"]
-        #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
-        #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
+        #expect(
+            try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status
+                == 429)
+        #expect(
+            try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status
+                == 429)
     }
 
     @Test func decision_made_canBeReadReportedAndLabelled() async throws {
@@ -83,9 +97,12 @@ import Testing
             try await setting.fixture.ask(.post, path + "/outcome", key: setting.key, body: body)
         }
         #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).status == 409)
-        #expect(try await report(#"{"outcome":"challenge_initiated","challenge":"email_code"}"#).status == 200)
         #expect(
-            try await report(#"{"outcome":"passed","challenge":"email_code"}"#).json["outcomes"].items.first?["outcome"].string
+            try await report(#"{"outcome":"challenge_initiated","challenge":"email_code"}"#).status
+                == 200)
+        #expect(
+            try await report(#"{"outcome":"passed","challenge":"email_code"}"#).json["outcomes"]
+                .items.first?["outcome"].string
                 == "passed")
         #expect(try await report(#"{"outcome":"fraudulent"}"#).json["label"].string == "fraudulent")
         #expect(try await report(#"{"label":"legitimate"}"#).json["label"].string == "legitimate")
@@ -94,18 +111,24 @@ import Testing
         // Another team learns nothing of it.
         let other = try setting.fixture.key("soda")
         #expect(try await setting.fixture.ask(.get, path, key: other).status == 404)
-        #expect(try await setting.decide(setting.signUp("jane", nonce: "n2"), key: other).status == 422)
+        #expect(
+            try await setting.decide(setting.signUp("jane", nonce: "n2"), key: other).status == 422)
     }
 
     @Test(arguments: [
         (#"{"event":"sign_in","client_id":"com.juice.app"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":7}"#, 422),
-        (#"{"event":"sign_off","client_id":"com.juice.app","sub":"a"}"#, 422), (#"{"client_id":"com.juice.app","sub":"a"}"#, 422),
+        (#"{"event":"sign_off","client_id":"com.juice.app","sub":"a"}"#, 422),
+        (#"{"client_id":"com.juice.app","sub":"a"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.soda","sub":"a"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","extra":1}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":[1]}"#, 422),
-        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","sub":"b"}"#, 400), ("[]", 422), ("", 400), ("{", 400),
-        (#"{"event":"sign_in","client_id":"com.juice.app","identity_token":"a.b.c","nonce":"n"}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","sub":"b"}"#, 400), ("[]", 422),
+        ("", 400), ("{", 400),
+        (
+            #"{"event":"sign_in","client_id":"com.juice.app","identity_token":"a.b.c","nonce":"n"}"#,
+            422
+        ),
     ]) func decision_invalidBody_isRefused(_ body: String, _ status: Int) async throws {
         let setting = try await setting()
         let answer = try await setting.decide(body)
@@ -117,12 +140,15 @@ import Testing
     func context_notDeclared_isLeftOutAndNamed(_ value: String) async throws {
         let setting = try await setting()
         let answer = try await setting.decide(
-            #"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":{"x":\#(value),"Y Z":1}}"#)
+            #"{"event":"sign_in","client_id":"com.juice.app","sub":"a","context":{"x":\#(value),"Y Z":1}}"#
+        )
         #expect(answer.status == 200, "\(answer.text)")
         #expect(answer.json["ignored_context"].items.map(\.string) == ["(other)", "x"])
         #expect(answer.json["invalid_context"].items.isEmpty)
         let id = try #require(answer.json["decision_id"].string)
-        #expect(try await setting.fixture.ask(.get, "/v1/decisions/\(id)", key: setting.key).body == answer.body)
+        #expect(
+            try await setting.fixture.ask(.get, "/v1/decisions/\(id)", key: setting.key).body
+                == answer.body)
     }
 
     @Test func idempotencyKey_repeated_returnsSameAnswer() async throws {
@@ -132,41 +158,60 @@ import Testing
         let first = try await setting.decide(body, headers: headers)
         #expect(first.status == 200)
         #expect(try await setting.decide(body, headers: headers).body == first.body)
-        #expect(try await setting.decide(body).body != first.body, "without it a question is a new one")
+        #expect(
+            try await setting.decide(body).body != first.body, "without it a question is a new one")
         let other = try await setting.decide(body + " ", headers: headers)
         #expect(other.status == 422)
         // The other team's key with the same name is a different key.
-        #expect(try await setting.decide(body, headers: headers, key: setting.fixture.key("soda")).status == 422)
-        #expect(try await setting.decide(body, headers: ["Idempotency-Key": "with space"]).status == 400)
+        #expect(
+            try await setting.decide(body, headers: headers, key: setting.fixture.key("soda"))
+                .status == 422)
+        #expect(
+            try await setting.decide(body, headers: ["Idempotency-Key": "with space"]).status == 400
+        )
         // A refusal is not stored: the key is free.
         let wrong = #"{"event":"sign_in","client_id":"com.unknown","sub":"a"}"#
         #expect(try await setting.decide(wrong, headers: ["Idempotency-Key": "k-2"]).status == 422)
         #expect(try await setting.decide(body, headers: ["Idempotency-Key": "k-2"]).status == 200)
         setting.fixture.wait(seconds: 86_400)
-        #expect(try await setting.decide(body + " ", headers: headers).status == 200, "forgotten after a day")
+        #expect(
+            try await setting.decide(body + " ", headers: headers).status == 200,
+            "forgotten after a day")
     }
 
     @Test func idempotencyKey_newGuardOnSameStore_isRemembered() async throws {
         let setting = try await setting()
         let (store, pool) = (setting.fixture.store, setting.fixture.pool)
         func fresh() -> IdempotencyGuard {
-            IdempotencyGuard(store: store, executor: pool, breaker: StoreBreaker(), now: { APIFixture.start })
+            IdempotencyGuard(
+                store: store, executor: pool, breaker: StoreBreaker(), now: { APIFixture.start })
         }
         let team = try store.teams.team("juice").number
-        guard case .proceed(let claim) = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {
+        guard
+            case .proceed(let claim) = try await fresh().claim(
+                team: team, endpoint: "e", key: "k", body: [1])
+        else {
             Issue.record("not claimed")
             return
         }
-        guard case .inFlight = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {
+        guard
+            case .inFlight = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1])
+        else {
             Issue.record("not in flight")
             return
         }
         await fresh().finish(claim, "{}")
-        guard case .answered("{}") = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [1]) else {
+        guard
+            case .answered("{}") = try await fresh().claim(
+                team: team, endpoint: "e", key: "k", body: [1])
+        else {
             Issue.record("not answered")
             return
         }
-        guard case .otherBody = try await fresh().claim(team: team, endpoint: "e", key: "k", body: [2]) else {
+        guard
+            case .otherBody = try await fresh().claim(
+                team: team, endpoint: "e", key: "k", body: [2])
+        else {
             Issue.record("another body was taken")
             return
         }

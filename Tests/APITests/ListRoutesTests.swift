@@ -18,10 +18,14 @@ import Testing
 
     @Test func list_createdAndFilled_belongsToItsTeamOnly() async throws {
         let (fixture, juice, other) = try fixture()
-        let made = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"range"}"#)
+        let made = try await fixture.ask(
+            .post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"range"}"#)
         #expect(made.status == 201, "\(made.text)")
         #expect(made.json["kind"].string == "range")
-        #expect(try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"text"}"#).status == 409)
+        #expect(
+            try await fixture.ask(
+                .post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"text"}"#
+            ).status == 409)
         let added = try await fixture.ask(
             .post, "/v1/lists/bad/entries", key: juice,
             body:
@@ -36,17 +40,26 @@ import Testing
         #expect(rest.text.contains("2001:db8::1") && rest.text.contains("2099-01-01T00:00:00Z"))
         // A lookup a second later has it.
         let lists = ListsInForce(
-            fixture.store.liveLists, now: fixture.now, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            fixture.store.liveLists, now: fixture.now,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let number = try fixture.store.teams.team("juice").number
-        #expect(lists.lists(team: number)?.contains("198.51.100.9", in: LiveListName("bad", .range, isTeams: true)) == true)
+        #expect(
+            lists.lists(team: number)?.contains(
+                "198.51.100.9", in: LiveListName("bad", .range, isTeams: true)) == true)
         // Another team has no list of that name, and a cursor of one team is not valid for another.
         for path in ["/v1/lists/bad", "/v1/lists/bad/entries"] {
             #expect(try await fixture.ask(.get, path, key: other).status == 404)
         }
-        #expect(try await fixture.ask(.post, "/v1/lists", key: other, body: #"{"name":"bad","kind":"text"}"#).status == 201)
-        #expect(try await fixture.ask(.get, "/v1/lists/bad/entries?cursor=\(cursor)", key: other).status == 400)
+        #expect(
+            try await fixture.ask(
+                .post, "/v1/lists", key: other, body: #"{"name":"bad","kind":"text"}"#
+            ).status == 201)
+        #expect(
+            try await fixture.ask(.get, "/v1/lists/bad/entries?cursor=\(cursor)", key: other).status
+                == 400)
         let removed = try await fixture.ask(
-            .post, "/v1/lists/bad/entries/remove", key: juice, body: #"{"values":["198.51.100.0/24","192.0.2.1"]}"#)
+            .post, "/v1/lists/bad/entries/remove", key: juice,
+            body: #"{"values":["198.51.100.0/24","192.0.2.1"]}"#)
         #expect(removed.json["removed"].number?.integer == 1)
         #expect(removed.json["entries"].number?.integer == 1)
         #expect(try await fixture.ask(.delete, "/v1/lists/bad", key: juice).status == 204)
@@ -59,38 +72,64 @@ import Testing
         let (fixture, juice, other) = try fixture()
         let change = APIFixture.change
         try fixture.store.liveLists.create(team: "juice", name: "bad", kind: .range, change)
-        try fixture.store.liveLists.add(team: "juice", name: "bad", [LiveListEntry("198.51.100.0/24")], change)
+        try fixture.store.liveLists.add(
+            team: "juice", name: "bad", [LiveListEntry("198.51.100.0/24")], change)
         func values() throws -> [String] {
-            try fixture.store.liveLists.entries(team: "juice", name: "bad", limit: 10_000, now: fixture.now).map(\.value)
+            try fixture.store.liveLists.entries(
+                team: "juice", name: "bad", limit: 10_000, now: fixture.now
+            ).map(\.value)
         }
         // More than one transaction of entries, with one that is refused at the end.
         let many = (0..<2_500).map { "{\"value\":\"2001:db8:\(String($0, radix: 16))::/48\"}" }
-        let faulty = "{\"entries\":[\((many + ["{\"value\":\"no range\"}"]).joined(separator: ","))]}"
-        #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: faulty).status == 422)
+        let faulty =
+            "{\"entries\":[\((many + ["{\"value\":\"no range\"}"]).joined(separator: ","))]}"
+        #expect(
+            try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: faulty).status
+                == 422)
         #expect(try values() == ["198.51.100.0/24"])
-        let rows: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM live_list_entries")
+        let rows: Int64? = try fixture.store.database.value(
+            "SELECT COUNT(*) FROM live_list_entries")
         #expect(rows == 1, "nothing is written before everything was looked at")
         let whole = "{\"entries\":[\((many + many.prefix(3)).joined(separator: ","))]}"
         let answer = try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: whole)
-        #expect(answer.status == 200 && answer.json["entries"].number?.integer == 2_500, "\(answer.text)")
+        #expect(
+            answer.status == 200 && answer.json["entries"].number?.integer == 2_500,
+            "\(answer.text)")
         #expect(try values().count == 2_500)
-        #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: other, body: whole).status == 404)
-        #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: #"{"entries":[]}"#).status == 200)
+        #expect(
+            try await fixture.ask(.put, "/v1/lists/bad/entries", key: other, body: whole).status
+                == 404)
+        #expect(
+            try await fixture.ask(
+                .put, "/v1/lists/bad/entries", key: juice, body: #"{"entries":[]}"#
+            ).status == 200)
         #expect(try values().isEmpty)
     }
 
     @Test(arguments: [
-        ("/v1/lists", #"{"name":"9a","kind":"text"}"#, 422), ("/v1/lists", #"{"name":"a","kind":"regex"}"#, 422),
-        ("/v1/lists", #"{"name":"a"}"#, 422), ("/v1/lists/bad/entries", #"{"entries":[{"value":"no range"}]}"#, 422),
-        ("/v1/lists/bad/entries", #"{"entries":[{"value":"192.0.2.1","expires_at":"yesterday"}]}"#, 422),
-        ("/v1/lists/bad/entries", #"{"entries":[{"value":"192.0.2.1","expires_at":"2001-01-01T00:00:00Z"}]}"#, 422),
-        ("/v1/lists/bad/entries", #"{"entries":[{"value":"192.0.2.1","reason":"of jane@home.example"}]}"#, 422),
+        ("/v1/lists", #"{"name":"9a","kind":"text"}"#, 422),
+        ("/v1/lists", #"{"name":"a","kind":"regex"}"#, 422),
+        ("/v1/lists", #"{"name":"a"}"#, 422),
+        ("/v1/lists/bad/entries", #"{"entries":[{"value":"no range"}]}"#, 422),
+        (
+            "/v1/lists/bad/entries",
+            #"{"entries":[{"value":"192.0.2.1","expires_at":"yesterday"}]}"#, 422
+        ),
+        (
+            "/v1/lists/bad/entries",
+            #"{"entries":[{"value":"192.0.2.1","expires_at":"2001-01-01T00:00:00Z"}]}"#, 422
+        ),
+        (
+            "/v1/lists/bad/entries",
+            #"{"entries":[{"value":"192.0.2.1","reason":"of jane@home.example"}]}"#, 422
+        ),
         ("/v1/lists/none/entries", #"{"entries":[{"value":"192.0.2.1"}]}"#, 404),
         ("/v1/lists/bad/entries/remove", #"{"values":"192.0.2.1"}"#, 422),
     ])
     func list_invalidRequest_isRefused(_ path: String, _ body: String, _ status: Int) async throws {
         let (fixture, juice, _) = try fixture()
-        try fixture.store.liveLists.create(team: "juice", name: "bad", kind: .range, APIFixture.change)
+        try fixture.store.liveLists.create(
+            team: "juice", name: "bad", kind: .range, APIFixture.change)
         let answer = try await fixture.ask(.post, path, key: juice, body: body)
         #expect(answer.status == status, "\(answer.text)")
         #expect(!answer.text.contains("jane@home.example"))
@@ -98,11 +137,15 @@ import Testing
 
     @Test func listEntries_moreThanAThousand_areRefused() async throws {
         let (fixture, juice, _) = try fixture()
-        try fixture.store.liveLists.create(team: "juice", name: "long", kind: .text, APIFixture.change)
+        try fixture.store.liveLists.create(
+            team: "juice", name: "long", kind: .text, APIFixture.change)
         func add(_ count: Int) async throws -> Int {
-            let values = (0..<count).map { "{\"value\":\"\($0)-\(String(repeating: "é", count: 120))\"}" }
+            let values = (0..<count).map {
+                "{\"value\":\"\($0)-\(String(repeating: "é", count: 120))\"}"
+            }
             return try await fixture.ask(
-                .post, "/v1/lists/long/entries", key: juice, body: "{\"entries\":[\(values.joined(separator: ","))]}"
+                .post, "/v1/lists/long/entries", key: juice,
+                body: "{\"entries\":[\(values.joined(separator: ","))]}"
             ).status
         }
         #expect(try await add(1_000) == 200)
@@ -112,10 +155,14 @@ import Testing
     /// Values of a personal list are stored as keyed hashes: the listing does not reveal them.
     @Test func listEntries_personal_areNotReturned() async throws {
         let (fixture, juice, _) = try fixture()
-        _ = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"people","kind":"personal"}"#)
+        _ = try await fixture.ask(
+            .post, "/v1/lists", key: juice, body: #"{"name":"people","kind":"personal"}"#)
         let added = try await fixture.ask(
-            .post, "/v1/lists/people/entries", key: juice, body: #"{"entries":[{"value":"jane@home.example"}]}"#)
+            .post, "/v1/lists/people/entries", key: juice,
+            body: #"{"entries":[{"value":"jane@home.example"}]}"#)
         #expect(added.json["added"].number?.integer == 1)
-        #expect(try await !fixture.ask(.get, "/v1/lists/people/entries", key: juice).text.contains("jane"))
+        #expect(
+            try await !fixture.ask(.get, "/v1/lists/people/entries", key: juice).text.contains(
+                "jane"))
     }
 }

@@ -1,7 +1,7 @@
 // The common behaviour of all routes: keys, scopes, rates, bodies, ids, problems.
 
-import Database
 import Accounts
+import Database
 import HTTP
 import HTTPTypes
 import Hummingbird
@@ -11,7 +11,10 @@ import Testing
 /// Routes for these tests only.
 private struct ProbeRoutes: RouteModule {
     struct Order: Decodable {
-        struct Item: Decodable { let itemName: String; let count: Int }
+        struct Item: Decodable {
+            let itemName: String
+            let count: Int
+        }
         let shippingNote: String?
         let items: [Item]
         let labels: [String: String]?
@@ -32,13 +35,19 @@ private struct ProbeRoutes: RouteModule {
             return try .json(["count": order.items.map(\.count).reduce(0, +)])
         }
         routes.open.get("/v1/fault") { _, _ -> Hummingbird.Response in throw Secret() }
-        routes.open.get("/v1/away") { _, _ -> Hummingbird.Response in throw StoreFailure.temporary(.busy, "locked") }
+        routes.open.get("/v1/away") { _, _ -> Hummingbird.Response in
+            throw StoreFailure.temporary(.busy, "locked")
+        }
     }
 }
 
 @Suite(.blocking) struct RequestHandlingTests {
-    private func fixture(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIFixture {
-        try APIFixture(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
+    private func fixture(
+        requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536
+    ) throws -> APIFixture {
+        try APIFixture(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in
+            [ProbeRoutes()]
+        }
     }
 
     @Test func apiKey_revoked_isRefused() async throws {
@@ -57,14 +66,20 @@ private struct ProbeRoutes: RouteModule {
     @Test func apiKey_justIssued_isAccepted() async throws {
         let fixture = try fixture()
         func issue() throws -> String {
-            try fixture.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change)
-                .text
-                .revealed
+            try fixture.store.apiKeys.issue(
+                team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change
+            )
+            .text
+            .revealed
         }
         #expect(try await fixture.ask(.get, "/v1/own", key: try issue()).status == 200)
         // A client that tries keys must not make the store busy: beyond twenty at once, a new key
         // waits for the next refresh.
-        for _ in 0..<20 { #expect(try await fixture.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
+        for _ in 0..<20 {
+            #expect(
+                try await fixture.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status
+                    == 401)
+        }
         let late = try issue()
         #expect(try await fixture.ask(.get, "/v1/own", key: late).status == 401)
         fixture.wait(seconds: 1)
@@ -88,7 +103,9 @@ private struct ProbeRoutes: RouteModule {
             #expect(try await fixture.ask(.get, "/v1/own", key: String(characters)).status == 401)
         }
         #expect(try await fixture.ask(.get, "/v1/own").status == 401)
-        #expect(try await fixture.ask(.get, "/v1/own", headers: ["Authorization": "Basic \(key)"]).status == 401)
+        #expect(
+            try await fixture.ask(.get, "/v1/own", headers: ["Authorization": "Basic \(key)"])
+                .status == 401)
     }
 
     @Test func apiKey_expired_isRefusedWithReason() async throws {
@@ -103,7 +120,9 @@ private struct ProbeRoutes: RouteModule {
 
     @Test func apiKey_wrongScopeOrKind_is403() async throws {
         let fixture = try fixture()
-        #expect(try await fixture.ask(.get, "/v1/own", key: fixture.key("juice", [.addressesRead])).status == 403)
+        #expect(
+            try await fixture.ask(.get, "/v1/own", key: fixture.key("juice", [.addressesRead]))
+                .status == 403)
         #expect(try await fixture.ask(.get, "/v1/own", key: fixture.key(nil)).status == 403)
         #expect(try await fixture.ask(.get, "/v1/all", key: fixture.key("juice")).status == 403)
         #expect(try await fixture.ask(.get, "/v1/all", key: fixture.key(nil)).status == 204)
@@ -113,9 +132,13 @@ private struct ProbeRoutes: RouteModule {
         let fixture = try fixture()
         let old = try fixture.key("juice", [.sourcesRead])
         let id = try #require(try fixture.store.apiKeys.keys().first?.id)
-        let new = try fixture.store.apiKeys.rotate(id, overlap: 3600, expiresAt: nil, APIFixture.change).text.revealed
+        let new = try fixture.store.apiKeys.rotate(
+            id, overlap: 3600, expiresAt: nil, APIFixture.change
+        ).text.revealed
         try fixture.keys.refresh()
-        for key in [old, new] { #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200) }
+        for key in [old, new] {
+            #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
+        }
         fixture.wait(seconds: 3600)
         #expect(try await fixture.ask(.get, "/v1/own", key: old).status == 401)
         #expect(try await fixture.ask(.get, "/v1/own", key: new).status == 200)
@@ -128,7 +151,9 @@ private struct ProbeRoutes: RouteModule {
         #expect(throws: (any Error).self) { try fixture.keys.refresh() }
         #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
         #expect(
-            try await fixture.ask(.get, "/v1/own", key: String(key.dropLast()) + (key.hasSuffix("a") ? "b" : "a")).status == 401)
+            try await fixture.ask(
+                .get, "/v1/own", key: String(key.dropLast()) + (key.hasSuffix("a") ? "b" : "a")
+            ).status == 401)
     }
 
     @Test func apiKey_teamRemoved_isRefused() async throws {
@@ -142,7 +167,9 @@ private struct ProbeRoutes: RouteModule {
 
     @Test func apiKey_overItsRate_is429WithRetryAfter() async throws {
         let fixture = try fixture(requestsPerSecond: 1)
-        let (key, other) = (try fixture.key("juice", [.sourcesRead]), try fixture.key("soda", [.sourcesRead]))
+        let (key, other) = (
+            try fixture.key("juice", [.sourcesRead]), try fixture.key("soda", [.sourcesRead])
+        )
         for _ in 0..<2 { #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200) }
         let answer = try await fixture.ask(.get, "/v1/own", key: key)
         #expect(answer.status == 429)
@@ -222,7 +249,9 @@ private struct ProbeRoutes: RouteModule {
         (#"{"items":[{"item_name":"a","count":1e999}]}"#, 422, "must be a whole number"),
     ]
 
-    @Test(arguments: bodies) func requestBody_json_isReadStrictly(_ body: String, _ status: Int, _ says: String) async throws {
+    @Test(arguments: bodies) func requestBody_json_isReadStrictly(
+        _ body: String, _ status: Int, _ says: String
+    ) async throws {
         let answer = try await fixture().ask(.post, "/v1/orders", body: body)
         #expect(answer.status == status, "\(answer.text)")
         #expect(answer.text.contains(says), "\(answer.text)")
@@ -230,13 +259,16 @@ private struct ProbeRoutes: RouteModule {
 
     @Test func requestBody_tooLargeOrOtherType_isRefused() async throws {
         let fixture = try fixture(bodyLimit: 100)
-        let large = try await fixture.ask(.post, "/v1/orders", body: #"{"items":[]}"# + String(repeating: " ", count: 100))
+        let large = try await fixture.ask(
+            .post, "/v1/orders", body: #"{"items":[]}"# + String(repeating: " ", count: 100))
         #expect(large.status == 413)
         #expect(large.problem == "too-large")
-        let other = try await fixture.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "text/plain"])
+        let other = try await fixture.ask(
+            .post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "text/plain"])
         #expect(other.status == 415)
         let latin = try await fixture.ask(
-            .post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "application/json; charset=latin1"])
+            .post, "/v1/orders", body: #"{"items":[]}"#,
+            headers: ["Content-Type": "application/json; charset=latin1"])
         #expect(latin.status == 415)
     }
 
@@ -254,9 +286,16 @@ private struct ProbeRoutes: RouteModule {
         let cursor = cursors.cursor(after: "x7k2", of: "accounts team:juice")
         #expect(try cursors.position(cursor, of: "accounts team:juice") == "x7k2")
         #expect(throws: Problem.self) { try cursors.position(cursor, of: "accounts team:soda") }
-        #expect(throws: Problem.self) { try Cursors(key: [1]).position(cursor, of: "accounts team:juice") }
-        for broken in ["", "a", String(cursor.dropLast()), cursor + "A", "é", String(repeating: "A", count: 5000)] {
-            #expect(throws: Problem.self) { try cursors.position(broken, of: "accounts team:juice") }
+        #expect(throws: Problem.self) {
+            try Cursors(key: [1]).position(cursor, of: "accounts team:juice")
+        }
+        for broken in [
+            "", "a", String(cursor.dropLast()), cursor + "A", "é",
+            String(repeating: "A", count: 5000),
+        ] {
+            #expect(throws: Problem.self) {
+                try cursors.position(broken, of: "accounts team:juice")
+            }
         }
     }
 }

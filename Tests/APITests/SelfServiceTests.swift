@@ -10,11 +10,11 @@ import HTTP
 import HTTPTypes
 import MailAuth
 import MailCrypto
+import Service
 import SignIn
 import Synchronization
 import TestSupport
 import Testing
-import Service
 
 /// A clock on which a day passes between two looks, in seconds.
 private final class Days: Sendable {
@@ -39,7 +39,9 @@ private final class Mails: Sendable {
     }
 
     func fail(_ failure: (any Error)?) { fails.withLock { $0 = failure } }
-    var all: [(to: String, team: String, code: String, languages: String?)] { taken.withLock { $0 } }
+    var all: [(to: String, team: String, code: String, languages: String?)] {
+        taken.withLock { $0 }
+    }
 }
 
 /// A message that the mail server did not accept.
@@ -63,10 +65,13 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
 
         func publish(_ domain: String, _ texts: String...) {
             dns.set(
-                "_postern-challenge.\(domain)", ZoneResolver.Node(records: [.txt: texts.map { .txt(Array($0.utf8)) }]))
+                "_postern-challenge.\(domain)",
+                ZoneResolver.Node(records: [.txt: texts.map { .txt(Array($0.utf8)) }]))
         }
 
-        var serving: [String] { get throws { try fixture.store.sources.sources(team: "juice").map(\.value) } }
+        var serving: [String] {
+            get throws { try fixture.store.sources.sources(team: "juice").map(\.value) }
+        }
     }
 
     private func world() throws -> World {
@@ -75,21 +80,26 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let prover = SourceProver {
             // On a clock on which no answer stays in the cache.
             try AresResolver(
-                settings: DNSClientSettings(servers: [dns.address], tryMilliseconds: 500, tries: 1), now: { days.next() })
+                settings: DNSClientSettings(servers: [dns.address], tryMilliseconds: 500, tries: 1),
+                now: { days.next() })
         }
         let mail = Mails()
         let fixture = try APIFixture {
             [
-                SourceRoutes($0.parts, examine: { _ in [] }, look: prover.look, mail: { try mail.take($0, $1) }),
+                SourceRoutes(
+                    $0.parts, examine: { _ in [] }, look: prover.look,
+                    mail: { try mail.take($0, $1) }),
                 AppRoutes($0.parts), EndpointRoutes($0.parts),
                 KeyRoutes($0.parts),
             ]
         }
         for team in ["juice", "soda"] {
-            _ = try fixture.store.apps.add(team: team, clientID: "com.\(team)", group: nil, APIFixture.change)
+            _ = try fixture.store.apps.add(
+                team: team, clientID: "com.\(team)", group: nil, APIFixture.change)
         }
         return World(
-            fixture: fixture, dns: dns, prover: prover, mail: mail, juice: try fixture.key("juice"), soda: try fixture.key("soda")
+            fixture: fixture, dns: dns, prover: prover, mail: mail, juice: try fixture.key("juice"),
+            soda: try fixture.key("soda")
         )
     }
 
@@ -103,7 +113,8 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(made.json["challenge"]["name"].string == "_postern-challenge.news.juice.example")
         let token = try #require(made.json["challenge"]["value"].string)
         func verify() async throws -> String? {
-            try await fixture.ask(.post, "/v1/sources/verify", key: key, body: body).json["state"].string
+            try await fixture.ask(.post, "/v1/sources/verify", key: key, body: body).json["state"]
+                .string
         }
         #expect(try await verify() == "pending")
         // Another claim's token, and a token with text around it, do not count.
@@ -120,10 +131,14 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         world.publish("news.juice.example", "another", token)
         #expect(try await verify() == "active")
         #expect(try world.serving == ["news.juice.example"])
-        #expect(try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string == "active")
-        #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
+        #expect(
+            try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"]
+                .string == "active")
+        #expect(
+            try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
         #expect(try world.serving.isEmpty)
-        #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 404)
+        #expect(
+            try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 404)
         // The old record does not prove a new claim.
         _ = try await fixture.ask(.post, "/v1/sources", key: key, body: body)
         #expect(try await verify() == "pending")
@@ -138,9 +153,11 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let (fixture, key) = (world.fixture, world.juice)
         #expect(
             try await fixture.ask(
-                .put, "/v1/endpoints", key: key, body: #"{"url":"https://juice.example/events","client_id":"com.juice"}"#
+                .put, "/v1/endpoints", key: key,
+                body: #"{"url":"https://juice.example/events","client_id":"com.juice"}"#
             ).status == 200)
-        let made = try await fixture.ask(.post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
+        let made = try await fixture.ask(
+            .post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
         world.publish("juice.example", try #require(made.json["challenge"]["value"].string))
         try await world.round()
         #expect(try world.serving == ["juice.example"])
@@ -155,7 +172,9 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         fixture.wait(seconds: 7 * 86_400)
         try await world.round()
         #expect(try world.serving.isEmpty)
-        #expect(try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string == "stopped")
+        #expect(
+            try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"]
+                .string == "stopped")
     }
 
     @Test func addressSource_codeGiven_isActive() async throws {
@@ -163,20 +182,29 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let (fixture, key) = (world.fixture, world.juice)
         let body = #"{"source":"Team@Partner.Example"}"#
         func state() async throws -> String? {
-            try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string
+            try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"]
+                .string
         }
-        let made = try await fixture.ask(.post, "/v1/sources", key: key, body: body, headers: ["Accept-Language": "de"])
+        let made = try await fixture.ask(
+            .post, "/v1/sources", key: key, body: body, headers: ["Accept-Language": "de"])
         #expect(
-            made.status == 201 && made.json["state"].string == "pending" && made.json["kind"].string == "address", "\(made.text)")
-        #expect(made.json["mailed_code"]["tries_left"] == .integer(5) && made.json["challenge"].string == nil)
+            made.status == 201 && made.json["state"].string == "pending"
+                && made.json["kind"].string == "address", "\(made.text)")
+        #expect(
+            made.json["mailed_code"]["tries_left"] == .integer(5)
+                && made.json["challenge"].string == nil)
         let mail = try #require(world.mail.all.first)
-        #expect(mail.to == "team@partner.example" && mail.team == "The Juice Company" && mail.languages == "de")
+        #expect(
+            mail.to == "team@partner.example" && mail.team == "The Juice Company"
+                && mail.languages == "de")
         #expect(!made.text.contains(mail.code))
         // A repeated request while a code is in use sends no second message.
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
         #expect(world.mail.all.count == 1)
         let listed = try await fixture.ask(.get, "/v1/sources", key: key)
-        #expect(listed.json["items"].items.first?["mailed_code"]["tries_left"] == .integer(5), "\(listed.text)")
+        #expect(
+            listed.json["items"].items.first?["mailed_code"]["tries_left"] == .integer(5),
+            "\(listed.text)")
         func verify(_ code: String, _ key: String? = nil) async throws -> Response {
             try await fixture.ask(
                 .post, "/v1/sources/verify", key: key ?? world.juice,
@@ -193,7 +221,8 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try world.serving.isEmpty)
         let right = try await verify("\(mail.code.prefix(3)) \(mail.code.dropFirst(3))")
         #expect(
-            right.status == 200 && right.json["state"].string == "active" && right.json["proved_at"].string != nil,
+            right.status == 200 && right.json["state"].string == "active"
+                && right.json["proved_at"].string != nil,
             "\(right.text)")
         #expect(try world.serving == ["team@partner.example"])
         // It is proved permanently: no later look ends it.
@@ -201,9 +230,11 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         try await world.round()
         #expect(try world.serving == ["team@partner.example"])
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
-        #expect(try await fixture.ask(.post, "/v1/sources/code", key: key, body: body).status == 409)
+        #expect(
+            try await fixture.ask(.post, "/v1/sources/code", key: key, body: body).status == 409)
         #expect(world.mail.all.count == 1)
-        #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
+        #expect(
+            try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
         #expect(try world.serving.isEmpty)
         #expect(try await verify(mail.code).status == 404)
     }
@@ -215,57 +246,78 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let (fixture, key) = (world.fixture, world.juice)
         let body = #"{"source":"team@partner.example"}"#
         world.mail.fail(Unsent(namedRecipient: false))
-        for _ in 0..<5 { #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 503) }
+        for _ in 0..<5 {
+            #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 503)
+        }
         world.mail.fail(Unsent(namedRecipient: true))
         let failed = try await fixture.ask(.post, "/v1/sources", key: key, body: body)
         #expect(failed.status == 503 && failed.problem == "mail-unavailable", "\(failed.text)")
         let listed = try await fixture.ask(.get, "/v1/sources", key: key)
-        #expect(listed.json["items"].items.first?["state"].string == "pending" && !listed.text.contains("mailed_code"))
+        #expect(
+            listed.json["items"].items.first?["state"].string == "pending"
+                && !listed.text.contains("mailed_code"))
         world.mail.fail(Problem.invalid("the mail server refuses mail to this address"))
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 422)
         world.mail.fail(nil)
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
         // Three messages to one address, sent or not. The answer does not reveal the teams.
         let full = try await fixture.ask(.post, "/v1/sources/code", key: key, body: body)
-        #expect(full.status == 409 && full.text.contains("daily limit of messages to this address") && !full.text.contains("teams"), "\(full.text)")
+        #expect(
+            full.status == 409 && full.text.contains("daily limit of messages to this address")
+                && !full.text.contains("teams"), "\(full.text)")
         #expect(world.mail.all.count == 1)
     }
 
     @Test func source_codeForDomainOrRelayAddress_isRefused() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
-        _ = try await fixture.ask(.post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
+        _ = try await fixture.ask(
+            .post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
         for (path, body) in [
             ("/v1/sources/verify", #"{"source":"juice.example","code":"123456"}"#),
             ("/v1/sources/code", #"{"source":"juice.example"}"#),
-            ("/v1/sources", #"{"source":"x@relay.example"}"#), ("/v1/sources", #"{"source":"x@in.relay.example"}"#),
-            ("/v1/sources", #"{"source":"a@b@c"}"#), ("/v1/sources", #"{"source":"@partner.example"}"#),
+            ("/v1/sources", #"{"source":"x@relay.example"}"#),
+            ("/v1/sources", #"{"source":"x@in.relay.example"}"#),
+            ("/v1/sources", #"{"source":"a@b@c"}"#),
+            ("/v1/sources", #"{"source":"@partner.example"}"#),
         ] {
             let answer = try await fixture.ask(.post, path, key: key, body: body)
             #expect(answer.status == 422, "\(path) \(body): \(answer.text)")
         }
-        #expect(try await fixture.ask(.post, "/v1/sources/code", key: key, body: #"{"source":"a@none.example"}"#).status == 404)
+        #expect(
+            try await fixture.ask(
+                .post, "/v1/sources/code", key: key, body: #"{"source":"a@none.example"}"#
+            ).status == 404)
         #expect(world.mail.all.isEmpty)
     }
 
     @Test func teamSettings_ofAnotherTeam_areNotFound() async throws {
         let world = try world()
         let (fixture, juice, soda) = (world.fixture, world.juice, world.soda)
-        _ = try await fixture.ask(.post, "/v1/sources", key: juice, body: #"{"source":"marker-juice.example"}"#)
-        _ = try await fixture.ask(.post, "/v1/sources", key: juice, body: #"{"source":"marker@juice.example"}"#)
         _ = try await fixture.ask(
-            .put, "/v1/endpoints", key: juice, body: #"{"url":"https://marker-juice.example/e","client_id":"com.juice"}"#)
+            .post, "/v1/sources", key: juice, body: #"{"source":"marker-juice.example"}"#)
         _ = try await fixture.ask(
-            .post, "/v1/apps/com.juice/redirect-uris", key: juice, body: #"{"uri":"https://marker-juice.example/in"}"#)
+            .post, "/v1/sources", key: juice, body: #"{"source":"marker@juice.example"}"#)
+        _ = try await fixture.ask(
+            .put, "/v1/endpoints", key: juice,
+            body: #"{"url":"https://marker-juice.example/e","client_id":"com.juice"}"#)
+        _ = try await fixture.ask(
+            .post, "/v1/apps/com.juice/redirect-uris", key: juice,
+            body: #"{"uri":"https://marker-juice.example/in"}"#)
         let secret = try await fixture.ask(.post, "/v1/apps/com.juice/secrets", key: juice)
-        #expect(secret.status == 201 && secret.json["secret"].string?.hasPrefix("ps_") == true, "\(secret.text)")
+        #expect(
+            secret.status == 201 && secret.json["secret"].string?.hasPrefix("ps_") == true,
+            "\(secret.text)")
         let name = try #require(secret.json["name"].string)
-        let key = try await fixture.ask(.post, "/v1/keys", key: juice, body: #"{"scopes":["sources:read"]}"#)
+        let key = try await fixture.ask(
+            .post, "/v1/keys", key: juice, body: #"{"scopes":["sources:read"]}"#)
         let id = try #require(key.json["id"].string)
         let before = try fixture.store.audit.entries().count
         for path in ["/v1/sources", "/v1/apps", "/v1/endpoints", "/v1/keys", "/v1/client-keys"] {
             let answer = try await fixture.ask(.get, path, key: soda)
-            #expect(answer.status == 200 && !answer.text.contains("juice") && !answer.text.contains(id), "\(answer.text)")
+            #expect(
+                answer.status == 200 && !answer.text.contains("juice") && !answer.text.contains(id),
+                "\(answer.text)")
         }
         let asked: [(HTTPRequest.Method, String, String?)] = [
             (.post, "/v1/sources/verify", #"{"source":"marker-juice.example"}"#),
@@ -276,8 +328,12 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
             (.put, "/v1/endpoints", #"{"url":"https://soda.example/e","client_id":"com.juice"}"#),
             (.post, "/v1/endpoints/remove", #"{"client_id":"com.juice"}"#),
             (.post, "/v1/apps/com.juice/redirect-uris", #"{"uri":"https://soda.example/in"}"#),
-            (.post, "/v1/apps/com.juice/redirect-uris/remove", #"{"uri":"https://marker-juice.example/in"}"#),
-            (.post, "/v1/apps/com.juice/secrets", nil), (.delete, "/v1/apps/com.juice/secrets/\(name)", nil),
+            (
+                .post, "/v1/apps/com.juice/redirect-uris/remove",
+                #"{"uri":"https://marker-juice.example/in"}"#
+            ),
+            (.post, "/v1/apps/com.juice/secrets", nil),
+            (.delete, "/v1/apps/com.juice/secrets/\(name)", nil),
             (.delete, "/v1/keys/\(id)", nil),
         ]
         for (method, path, body) in asked {
@@ -291,16 +347,29 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let path = "/v1/apps/com.juice/redirect-uris"
-        let added = try await fixture.ask(.post, path, key: key, body: #"{"uri":"https://juice.example/in"}"#)
-        #expect(added.json["redirect_uris"].items.map(\.string) == ["https://juice.example/in"], "\(added.text)")
-        _ = try await fixture.ask(.post, path, key: key, body: #"{"uri":"https://juice.example/bye","after_sign_out":true}"#)
-        for uri in ["http://juice.example/in", "https://*.example/", "https://juice.example/#x", "javascript:alert(1)"] {
-            #expect(try await fixture.ask(.post, path, key: key, body: #"{"uri":"\#(uri)"}"#).status == 422, "\(uri)")
+        let added = try await fixture.ask(
+            .post, path, key: key, body: #"{"uri":"https://juice.example/in"}"#)
+        #expect(
+            added.json["redirect_uris"].items.map(\.string) == ["https://juice.example/in"],
+            "\(added.text)")
+        _ = try await fixture.ask(
+            .post, path, key: key,
+            body: #"{"uri":"https://juice.example/bye","after_sign_out":true}"#)
+        for uri in [
+            "http://juice.example/in", "https://*.example/", "https://juice.example/#x",
+            "javascript:alert(1)",
+        ] {
+            #expect(
+                try await fixture.ask(.post, path, key: key, body: #"{"uri":"\#(uri)"}"#).status
+                    == 422, "\(uri)")
         }
         let apps = try await fixture.ask(.get, "/v1/apps", key: key)
         let app = try #require(apps.json["items"].items.first)
-        #expect(app["post_logout_redirect_uris"].items.map(\.string) == ["https://juice.example/bye"], "\(apps.text)")
-        let removed = try await fixture.ask(.post, path + "/remove", key: key, body: #"{"uri":"https://juice.example/in"}"#)
+        #expect(
+            app["post_logout_redirect_uris"].items.map(\.string) == ["https://juice.example/bye"],
+            "\(apps.text)")
+        let removed = try await fixture.ask(
+            .post, path + "/remove", key: key, body: #"{"uri":"https://juice.example/in"}"#)
         #expect(removed.json["redirect_uris"].items.isEmpty)
 
         var names: [String] = []
@@ -309,15 +378,21 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
             names.append(try #require(issued.json["name"].string))
         }
         #expect(try await fixture.ask(.post, "/v1/apps/com.juice/secrets", key: key).status == 409)
-        #expect(try await fixture.ask(.delete, "/v1/apps/com.juice/secrets/\(names[0])", key: key).status == 204)
+        #expect(
+            try await fixture.ask(.delete, "/v1/apps/com.juice/secrets/\(names[0])", key: key)
+                .status == 204)
         let shown = try await fixture.ask(.get, "/v1/apps", key: key)
         #expect(!shown.text.contains("ps_") && shown.text.contains(names[1]))
 
         let info = Data(try P256PrivateKey.generate().publicKey.publicKeyInfo).base64EncodedString()
         let text = "-----BEGIN PUBLIC KEY-----\\n\(info)\\n-----END PUBLIC KEY-----\\n"
-        let put = try await fixture.ask(.post, "/v1/client-keys", key: key, body: #"{"public_key":"\#(text)","kid":"k1"}"#)
+        let put = try await fixture.ask(
+            .post, "/v1/client-keys", key: key, body: #"{"public_key":"\#(text)","kid":"k1"}"#)
         #expect(put.status == 201 && put.json["kid"].string == "k1", "\(put.text)")
-        #expect(try await fixture.ask(.post, "/v1/client-keys", key: key, body: #"{"public_key":"nonsense"}"#).status == 422)
+        #expect(
+            try await fixture.ask(
+                .post, "/v1/client-keys", key: key, body: #"{"public_key":"nonsense"}"#
+            ).status == 422)
         #expect(try await fixture.ask(.delete, "/v1/client-keys/k1", key: key).status == 204)
         #expect(try await fixture.ask(.delete, "/v1/client-keys/k1", key: key).status == 404)
     }
@@ -325,14 +400,23 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
     @Test func endpoint_urlNotHTTPS_isRefused() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
-        for url in ["http://juice.example/e", "https://u:p@juice.example/", "ftp://juice.example/", "juice.example"] {
-            #expect(try await fixture.ask(.put, "/v1/endpoints", key: key, body: #"{"url":"\#(url)"}"#).status == 422, "\(url)")
+        for url in [
+            "http://juice.example/e", "https://u:p@juice.example/", "ftp://juice.example/",
+            "juice.example",
+        ] {
+            #expect(
+                try await fixture.ask(.put, "/v1/endpoints", key: key, body: #"{"url":"\#(url)"}"#)
+                    .status == 422, "\(url)")
         }
-        let set = try await fixture.ask(.put, "/v1/endpoints", key: key, body: #"{"url":"https://127.0.0.1/e"}"#)
+        let set = try await fixture.ask(
+            .put, "/v1/endpoints", key: key, body: #"{"url":"https://127.0.0.1/e"}"#)
         #expect(set.status == 200)
         // It is accepted, but Postern never connects to it: only an administrator allows that.
-        #expect(try fixture.store.endpoints.endpoint(team: "juice", app: nil).allowsPrivate == false)
-        #expect(try await fixture.ask(.post, "/v1/endpoints/remove", key: key, body: "{}").status == 204)
+        #expect(
+            try fixture.store.endpoints.endpoint(team: "juice", app: nil).allowsPrivate == false)
+        #expect(
+            try await fixture.ask(.post, "/v1/endpoints/remove", key: key, body: "{}").status == 204
+        )
         #expect(try await fixture.ask(.get, "/v1/endpoints", key: key).text == #"{"items":[]}"#)
     }
 
@@ -340,15 +424,22 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
         let made = try await fixture.ask(
-            .post, "/v1/keys", key: key, body: #"{"scopes":["sources:read"],"note":"report","expires_at":"2099-01-01T00:00:00Z"}"#
+            .post, "/v1/keys", key: key,
+            body:
+                #"{"scopes":["sources:read"],"note":"report","expires_at":"2099-01-01T00:00:00Z"}"#
         )
         #expect(made.status == 201, "\(made.text)")
         let lesser = try #require(made.json["key"].string)
         #expect(try await fixture.ask(.get, "/v1/sources", key: lesser).status == 200)
         #expect(try await fixture.ask(.get, "/v1/keys", key: lesser).status == 403)
-        #expect(try await fixture.ask(.post, "/v1/sources", key: lesser, body: #"{"source":"a.example"}"#).status == 403)
+        #expect(
+            try await fixture.ask(
+                .post, "/v1/sources", key: lesser, body: #"{"source":"a.example"}"#
+            ).status == 403)
         for scopes in [#"["keys:write"]"#, #"["users:write"]"#, #"["nonsense"]"#, "[]"] {
-            #expect(try await fixture.ask(.post, "/v1/keys", key: key, body: #"{"scopes":\#(scopes)}"#).status == 422)
+            #expect(
+                try await fixture.ask(.post, "/v1/keys", key: key, body: #"{"scopes":\#(scopes)}"#)
+                    .status == 422)
         }
         let listed = try await fixture.ask(.get, "/v1/keys", key: key)
         #expect(!listed.text.contains(lesser) && listed.text.contains("report"))

@@ -12,7 +12,9 @@ import Testing
     /// Twenty made-up tokens a second of one client must not delay the look-ups of others.
     @Test func tokenGuard_manyUnknownTokens_delaysThatClientOnly() {
         let tokens = TokenGuard()
-        for number in 0..<20 { #expect(tokens.wait(for: "\(number)", from: Self.client, now: 0) == nil) }
+        for number in 0..<20 {
+            #expect(tokens.wait(for: "\(number)", from: Self.client, now: 0) == nil)
+        }
         #expect(tokens.wait(for: "20", from: Self.client, now: 0) == 1)
         #expect(tokens.wait(for: "20", from: Self.neighbour, now: 0) == nil)
         #expect(tokens.wait(for: "20", from: Self.client, now: 1) == nil)
@@ -24,9 +26,13 @@ import Testing
         for number in 0..<9_999 { tokens.note("old \(number)", isGood: true, now: 0) }
         tokens.note("good", isGood: true, now: 1_000)
         tokens.note("new", isGood: true, now: 3_700)
-        for number in 0..<20 { #expect(tokens.wait(for: "\(number)", from: Self.client, now: 3_700) == nil) }
+        for number in 0..<20 {
+            #expect(tokens.wait(for: "\(number)", from: Self.client, now: 3_700) == nil)
+        }
         #expect(tokens.wait(for: "old 0", from: Self.client, now: 3_700) == 1)
-        for known in ["good", "new"] { #expect(tokens.wait(for: known, from: Self.client, now: 3_700) == nil) }
+        for known in ["good", "new"] {
+            #expect(tokens.wait(for: known, from: Self.client, now: 3_700) == nil)
+        }
         tokens.note("good", isGood: false, now: 3_700)
         #expect(tokens.wait(for: "good", from: Self.client, now: 3_700) == 1)
     }

@@ -30,20 +30,27 @@ final class ServerCore: Sendable {
     private let negativeTTL: UInt32?
 
     init(nodes: [String: ZoneResolver.Node], sockets: Sockets, ttl: UInt32, negativeTTL: UInt32?) {
-        state = Mutex(State(nodes: Dictionary(nodes.map { (Self.key($0.key), $0.value) }, uniquingKeysWith: { $1 })))
+        state = Mutex(
+            State(
+                nodes: Dictionary(
+                    nodes.map { (Self.key($0.key), $0.value) }, uniquingKeysWith: { $1 })))
         self.sockets = sockets
         self.ttl = ttl
         self.negativeTTL = negativeTTL
     }
 
-    deinit { for socket in [sockets.udp, sockets.tcp, sockets.wakeup, sockets.waker] { close(socket) } }
+    deinit {
+        for socket in [sockets.udp, sockets.tcp, sockets.wakeup, sockets.waker] { close(socket) }
+    }
 
     func wake() {
         var one: UInt8 = 1
         _ = write(sockets.waker, &one, 1)
     }
 
-    static func key(_ name: String) -> String { (name.hasSuffix(".") ? String(name.dropLast()) : name).lowercased() }
+    static func key(_ name: String) -> String {
+        (name.hasSuffix(".") ? String(name.dropLast()) : name).lowercased()
+    }
 
     /// The well-behaved answer to a question.
     func response(to question: ReceivedQuestion) -> DNSResponse? {
@@ -56,7 +63,9 @@ final class ServerCore: Sendable {
                 response.code = 3
                 break
             }
-            if let failure = node.failures[type] ?? (node.records[type] == nil && node.alias == nil ? node.failure : nil) {
+            if let failure = node.failures[type]
+                ?? (node.records[type] == nil && node.alias == nil ? node.failure : nil)
+            {
                 switch failure {
                 case .timeout: return nil
                 case .servFail: response.code = 2

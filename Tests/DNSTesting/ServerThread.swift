@@ -4,7 +4,8 @@ import DNSClient
 import Glibc
 import MailAuth
 
-/// Owns everything that the loop changes. It keeps the core alive, not the server, whose end it waits for.
+/// Owns everything that the loop changes. It keeps the core alive, not the server,
+/// whose end it waits for.
 final class ServerThread {
     /// Where an answer goes.
     private enum Peer {
@@ -32,10 +33,15 @@ final class ServerThread {
         pthread_sigmask(SIG_SETMASK, &signals, nil)
         let sockets = server.sockets
         while !server.state.withLock({ $0.isStopping }) {
-            var descriptors = [sockets.wakeup, sockets.udp, sockets.tcp].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            descriptors += connections.keys.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var descriptors = [sockets.wakeup, sockets.udp, sockets.tcp].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
+            descriptors += connections.keys.map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
             let due = waiting.compactMap(\.due).min()
-            let timeout = due.map { Int32(clamping: max(0, $0 - MonotonicClock.milliseconds())) } ?? -1
+            let timeout =
+                due.map { Int32(clamping: max(0, $0 - MonotonicClock.milliseconds())) } ?? -1
             poll(&descriptors, nfds_t(descriptors.count), timeout)
             for descriptor in descriptors where descriptor.revents != 0 {
                 switch descriptor.fd {
@@ -63,7 +69,9 @@ final class ServerThread {
                 }
             }
             guard count > 0 else { return }
-            if let question = ReceivedQuestion(Array(buffer[..<count]), transport: .udp) { handle(question, .udp(address)) }
+            if let question = ReceivedQuestion(Array(buffer[..<count]), transport: .udp) {
+                handle(question, .udp(address))
+            }
         }
     }
 
@@ -85,7 +93,9 @@ final class ServerThread {
             guard received.count >= length + 2 else { break }
             let message = Array(received[2..<(length + 2)])
             received.removeFirst(length + 2)
-            if let question = ReceivedQuestion(message, transport: .tcp) { handle(question, .tcp(connection)) }
+            if let question = ReceivedQuestion(message, transport: .tcp) {
+                handle(question, .tcp(connection))
+            }
         }
         if connections[connection] != nil { connections[connection] = received }
     }
@@ -98,7 +108,9 @@ final class ServerThread {
     private func handle(_ question: ReceivedQuestion, _ peer: Peer) {
         let quirk = server.state.withLock { state -> TestDNSServer.Quirk? in
             state.questions.append(question)
-            guard var quirks = state.quirks[question.name], let first = quirks.first else { return nil }
+            guard var quirks = state.quirks[question.name], let first = quirks.first else {
+                return nil
+            }
             if quirks.count > 1 { quirks.removeFirst() }
             state.quirks[question.name] = quirks
             return first
@@ -159,13 +171,16 @@ final class ServerThread {
                 withUnsafeMutablePointer(to: &address) { pointer in
                     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                         _ = sendto(
-                            server.sockets.udp, answer.bytes, answer.bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size)
+                            server.sockets.udp, answer.bytes, answer.bytes.count, 0, $0,
+                            socklen_t(MemoryLayout<sockaddr_in>.size)
                         )
                     }
                 }
             case .tcp(let connection):
                 guard connections[connection] != nil else { continue }
-                let framed = [UInt8(answer.bytes.count >> 8), UInt8(answer.bytes.count & 0xFF)] + answer.bytes
+                let framed =
+                    [UInt8(answer.bytes.count >> 8), UInt8(answer.bytes.count & 0xFF)]
+                    + answer.bytes
                 // A test's answer fits the socket's buffer.
                 _ = send(connection, framed, framed.count, Int32(MSG_NOSIGNAL))
             }

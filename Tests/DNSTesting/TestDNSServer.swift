@@ -5,7 +5,8 @@ import Glibc
 import MailAuth
 import Synchronization
 
-/// Answers from zones; a name that is not there does not exist. Stops, and frees its port, with `stop` or its last reference.
+/// Answers from zones; a name that is not there does not exist. Stops, and frees its port, with
+/// `stop` or its last reference.
 package final class TestDNSServer: Sendable {
     /// How a name misbehaves, whatever its records are.
     package enum Quirk: Sendable, Hashable {
@@ -19,7 +20,8 @@ package final class TestDNSServer: Sendable {
         case truncatesUDPAndClosesTCP
         /// These octets instead of an answer.
         case raw([UInt8])
-        /// The right header and question, then these octets as the answer section, with one record announced.
+        /// The right header and question, then these octets as the answer
+        /// section, with one record announced.
         case corruptAnswer([UInt8])
         /// The right answer under another id.
         case wrongID
@@ -54,9 +56,12 @@ package final class TestDNSServer: Sendable {
     ///   - nodes: the zones by name.
     ///   - port: 0 takes a free one, the same for UDP and TCP.
     package init(
-        nodes: [String: ZoneResolver.Node] = [:], port: UInt16 = 0, ttl: UInt32 = 300, negativeTTL: UInt32? = 60
+        nodes: [String: ZoneResolver.Node] = [:], port: UInt16 = 0, ttl: UInt32 = 300,
+        negativeTTL: UInt32? = 60
     ) throws(Failure) {
-        guard let loopback = IPAddress("127.0.0.1") else { throw Failure(description: "no loopback") }
+        guard let loopback = IPAddress("127.0.0.1") else {
+            throw Failure(description: "no loopback")
+        }
         let (sockets, port) = try Self.open(port)
         self.port = port
         address = DNSServerAddress(address: loopback, port: port)
@@ -92,10 +97,15 @@ package final class TestDNSServer: Sendable {
     }
 
     /// Puts or replaces what is at a name.
-    package func set(_ name: String, _ node: ZoneResolver.Node?) { core.state.withLock { $0.nodes[ServerCore.key(name)] = node } }
+    package func set(_ name: String, _ node: ZoneResolver.Node?) {
+        core.state.withLock { $0.nodes[ServerCore.key(name)] = node }
+    }
 
-    /// Lets a name misbehave: the first question gets the first quirk and so on; the last one stays. None makes it well-behaved.
-    package func program(_ name: String, _ quirks: Quirk...) { core.state.withLock { $0.quirks[ServerCore.key(name)] = quirks } }
+    /// Lets a name misbehave: the first question gets the first quirk and so on; the last one
+    /// stays. None makes it well-behaved.
+    package func program(_ name: String, _ quirks: Quirk...) {
+        core.state.withLock { $0.quirks[ServerCore.key(name)] = quirks }
+    }
 
     /// Answers what is held for a name, and what comes later.
     package func release(_ name: String) {
@@ -107,7 +117,9 @@ package final class TestDNSServer: Sendable {
     package var questions: [ReceivedQuestion] { core.state.withLock { $0.questions } }
 
     /// How many questions about a name were received.
-    package func count(_ name: String) -> Int { questions.count { $0.name == ServerCore.key(name) } }
+    package func count(_ name: String) -> Int {
+        questions.count { $0.name == ServerCore.key(name) }
+    }
 
     /// Binds UDP and TCP to one port; a free one may be taken for TCP, so several are tried.
     private static func open(_ port: UInt16) throws(Failure) -> (ServerCore.Sockets, UInt16) {
@@ -115,12 +127,18 @@ package final class TestDNSServer: Sendable {
         guard pipe(&pipes) == 0 else { throw Failure(description: "no pipe") }
         for pipe in pipes { _ = fcntl(pipe, F_SETFD, FD_CLOEXEC) }
         for _ in 0..<50 {
-            let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-            let tcp = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            let udp = socket(
+                AF_INET,
+                Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            let tcp = socket(
+                AF_INET,
+                Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
             var yes: Int32 = 1
             setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
             if let bound = bind(udp, to: port), bind(tcp, to: bound) != nil, listen(tcp, 64) == 0 {
-                return (ServerCore.Sockets(udp: udp, tcp: tcp, wakeup: pipes[0], waker: pipes[1]), bound)
+                return (
+                    ServerCore.Sockets(udp: udp, tcp: tcp, wakeup: pipes[0], waker: pipes[1]), bound
+                )
             }
             close(udp)
             close(tcp)
@@ -137,7 +155,8 @@ package final class TestDNSServer: Sendable {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         return withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                Glibc.bind(socket, generic, length) == 0 && getsockname(socket, generic, &length) == 0
+                Glibc.bind(socket, generic, length) == 0
+                    && getsockname(socket, generic, &length) == 0
             }
         } ? UInt16(bigEndian: address.sin_port) : nil
     }

@@ -1,8 +1,8 @@
 // The policies in force on a host: the policy for each team and app, and the behaviour when a newer
 // one does not load.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Foundation
 import Logging
@@ -23,13 +23,16 @@ final class PolicyTestStore: Sendable {
     let store: Store
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-policies-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-policies-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path, busyTimeout: 0.05)
+        database = try MigratedStore.sqlite(
+            at: folder.appendingPathComponent("postern.db").path, busyTimeout: 0.05)
         let keys = try #require(KeyRing(random: (0..<96).map { UInt8(truncatingIfNeeded: $0) }))
         store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         _ = try store.teams.add(id: "juice", name: "Juice", Self.change)
-        _ = try store.apps.add(team: "juice", clientID: "com.example.juice", group: nil, Self.change)
+        _ = try store.apps.add(
+            team: "juice", clientID: "com.example.juice", group: nil, Self.change)
     }
 
     deinit {
@@ -74,12 +77,16 @@ final class PolicyTestStore: Sendable {
         #expect(try !ActivePolicies.installBuiltIn(test.policies, PolicyTestStore.change))
         let active = test.active()
         let policy = try #require(active.policy(team: 1, app: "com.example.juice"))
-        #expect(policy.name == "risk-default" && policy.hash.hasPrefix("sha256:") && policy.hash.utf8.count == 71)
+        #expect(
+            policy.name == "risk-default" && policy.hash.hasPrefix("sha256:")
+                && policy.hash.utf8.count == 71)
         #expect(active.health.isHealthy)
         #expect(active.health.serving.map(\.hash) == [policy.hash])
         // The document is the folder's own text.
-        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml")
-        let document = try #require(PolicyDocument(octets: try test.policies.policy(hash: policy.hash).document))
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "../../policy/rules/default/policy.yaml")
+        let document = try #require(
+            PolicyDocument(octets: try test.policies.policy(hash: policy.hash).document))
         #expect(document.files["policy.yaml"] == (try String(contentsOf: file, encoding: .utf8)))
         #expect(document.files.keys.sorted() == ["policy.yaml", "tests.yaml"])
     }
@@ -133,9 +140,13 @@ final class PolicyTestStore: Sendable {
         active.refresh(now: now)
         active.refresh(now: now + 2)
         #expect(active.policy(team: 1, app: nil)?.hash == good)
-        #expect(active.health.problems.count == 1 && active.health.problems[0].contains(StoredPolicy.short(bad)))
+        #expect(
+            active.health.problems.count == 1
+                && active.health.problems[0].contains(StoredPolicy.short(bad)))
         let errors = log.lines.filter { $0.hasPrefix("error") }
-        #expect(errors.count == 1 && errors[0].contains("did you mean 'account.age_hours'?"), "\(errors)")
+        #expect(
+            errors.count == 1 && errors[0].contains("did you mean 'account.age_hours'?"),
+            "\(errors)")
         let state = try #require(try test.policies.hosts().first)
         #expect(state.host == "mx1" && state.wanted == bad && state.serving == good)
         #expect(state.reason?.contains("unknown name 'account.age_hour'") == true)
@@ -175,7 +186,9 @@ final class PolicyTestStore: Sendable {
         let active = test.active()
         let damaged = try test.activate("a", "2")
         try test.database.write(.durable) { connection throws(StoreFailure) in
-            try connection.run("UPDATE policies SET document = ?1 WHERE hash = ?2", [.blob(Array("x".utf8)), .text(damaged)])
+            try connection.run(
+                "UPDATE policies SET document = ?1 WHERE hash = ?2",
+                [.blob(Array("x".utf8)), .text(damaged)])
         }
         active.refresh(now: now)
         #expect(active.policy(team: 1, app: nil)?.hash == good)
@@ -204,7 +217,9 @@ final class PolicyTestStore: Sendable {
                 group.addTask {
                     for _ in 0..<20_000 {
                         let policy = try #require(active.policy(team: 1, app: "x"))
-                        try #require(policy.policy.rules.count == 1 && policy.version == policy.policy.version)
+                        try #require(
+                            policy.policy.rules.count == 1
+                                && policy.version == policy.policy.version)
                     }
                 }
             }
@@ -220,7 +235,9 @@ final class PolicyTestStore: Sendable {
     }
 
     @Test func policyDocument_writtenAndRead_isTheSame() {
-        let document = PolicyDocument(files: ["policy.yaml": "a\n", "lists/é b.txt": "", "tests.yaml": "x"])
+        let document = PolicyDocument(files: [
+            "policy.yaml": "a\n", "lists/é b.txt": "", "tests.yaml": "x",
+        ])
         #expect(PolicyDocument(octets: document.octets) == document)
         let octets = document.octets
         for cut in 0..<octets.count where cut != octets.count {
@@ -230,7 +247,8 @@ final class PolicyTestStore: Sendable {
         for text in [
             "", "postern-policy-1", "postern-policy-1\n5 a\nb\n", "postern-policy-1\n-1 a\nb\n",
             "postern-policy-1\n9223372036854775807 a\nb\n",
-            "postern-policy-1\n1 a\nbx", "postern-policy-1\n1 a\nb\n1 a\nb\n", "postern-policy-1\nx a\nb\n",
+            "postern-policy-1\n1 a\nbx", "postern-policy-1\n1 a\nb\n1 a\nb\n",
+            "postern-policy-1\nx a\nb\n",
             "postern-policy-1\n1 \nb\n",
         ] {
             #expect(PolicyDocument(octets: Array(text.utf8)) == nil, "\(text)")

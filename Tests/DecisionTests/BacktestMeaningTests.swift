@@ -46,7 +46,9 @@ import Testing
     }
 
     /// Sign-ins with these values, decided by the old policy and then tried on the candidate.
-    private func backtest(_ old: Parts, _ candidate: Parts, isKept: Bool = true) async throws -> Backtest {
+    private func backtest(
+        _ old: Parts, _ candidate: Parts, isKept: Bool = true
+    ) async throws -> Backtest {
         let past = try old.loaded
         let bench = try await DecisionFixture(policy: past)
         for number in 1...8 as ClosedRange<Int64> {
@@ -54,7 +56,9 @@ import Testing
             let request = DecisionRequest(
                 event: .signIn, clientID: DecisionFixture.app, sub: sub,
                 context: [
-                    ("n", .int(number)), ("net", .string(number < 5 ? "198.51.100.7" : "192.0.2.1")), ("word", .string("a")),
+                    ("n", .int(number)),
+                    ("net", .string(number < 5 ? "198.51.100.7" : "192.0.2.1")),
+                    ("word", .string("a")),
                 ])
             _ = try bench.logged(try await bench.ask(request).id)
         }
@@ -63,7 +67,10 @@ import Testing
         for decision in try bench.store.decisions.newest(DecisionFilter(), limit: 99) {
             let event = try #require(PolicyEvent(rawValue: decision.record.event))
             let signals = Set(past.policy.signals.map(\.name))
-            backtest.add(decision, past: isKept ? PastPolicy(past.policy, at: event, signals: signals, for: policy) : nil)
+            backtest.add(
+                decision,
+                past: isKept
+                    ? PastPolicy(past.policy, at: event, signals: signals, for: policy) : nil)
         }
         return backtest
     }
@@ -72,15 +79,25 @@ import Testing
     @Test(arguments: [
         ("context.n >= LIMIT", "constants", "LIMIT: 1000, WORD: \"a\""),
         ("context.n >= 2 && context.word == WORD", "constants", "LIMIT: 5, WORD: \"á\""),
-        ("context.net in bad", "bad", "192.0.2.0/24\n"), ("context.net in bad", "bad", "198.51.100.0/25\n203.0.113.7\n"),
-        ("context.n >= LIMIT", "amount", "{type: \"int?\", max: 3}"), ("context.n >= LIMIT", "amount", "uint?"),
+        ("context.net in bad", "bad", "192.0.2.0/24\n"),
+        ("context.net in bad", "bad", "198.51.100.0/25\n203.0.113.7\n"),
+        ("context.n >= LIMIT", "amount", "{type: \"int?\", max: 3}"),
+        ("context.n >= LIMIT", "amount", "uint?"),
         ("context.net == \"192.0.2.1\"", "net", "{type: \"string?\", max_length: 4}"),
         ("velocity.nets >= 3", "counter", "{key: account, window: 1h, events: [sign_in, sign_up]}"),
-        ("velocity.nets >= 3", "counter", "{key: context.net, window: 1m, events: [sign_in, sign_up]}"),
+        (
+            "velocity.nets >= 3", "counter",
+            "{key: context.net, window: 1m, events: [sign_in, sign_up]}"
+        ),
         ("velocity.nets >= 3", "counter", "{key: context.net, window: 1h, events: [sign_up]}"),
-        ("velocity.nets >= 3", "counter", "{key: context.net, window: 1h, events: [sign_in, sign_up], distinct: account}"),
+        (
+            "velocity.nets >= 3", "counter",
+            "{key: context.net, window: 1h, events: [sign_in, sign_up], distinct: account}"
+        ),
         ("velocity.nets >= 3", "net", "{type: \"string?\", max_length: 4}"),
-    ]) func outcome_whatItsNamesMeanHasChanged_isNotTold(condition: String, part: String, value: String) async throws {
+    ]) func outcome_whatItsNamesMeanHasChanged_isNotTold(
+        condition: String, part: String, value: String
+    ) async throws {
         let old = Parts().with { $0.condition = condition }
         let new = old.with { parts in
             switch part {
@@ -99,7 +116,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "context.n >= LIMIT", "context.n  >=\n LIMIT && context.word == WORD", "context.net in bad", "velocity.nets >= 3",
+        "context.n >= LIMIT", "context.n  >=\n LIMIT && context.word == WORD", "context.net in bad",
+        "velocity.nets >= 3",
         "has(context.n) && context.n > 6", "context.net in lists.nets || context.n == LIMIT",
     ]) func outcome_nothingThatItReadsHasChanged_isThatOfTheLog(condition: String) async throws {
         let old = Parts().with { $0.condition = condition }
@@ -109,7 +127,9 @@ import Testing
             $0.constants = "OTHER: 1, " + $0.constants
         }
         let backtest = try await backtest(old, new)
-        #expect(backtest.untold == 0 && backtest.comparison.total.questions == 8 && !backtest.comparison.total.differs)
+        #expect(
+            backtest.untold == 0 && backtest.comparison.total.questions == 8
+                && !backtest.comparison.total.differs)
         #expect(backtest.comparison.total.askedBefore == backtest.comparison.total.askedAfter)
     }
 
@@ -122,7 +142,9 @@ import Testing
             $0.net = "{type: \"string?\", max_length: 4}"
         }
         let backtest = try await backtest(old, new)
-        #expect(backtest.untold == 0 && backtest.comparison.total.askedBefore == 4 && !backtest.comparison.total.differs)
+        #expect(
+            backtest.untold == 0 && backtest.comparison.total.askedBefore == 4
+                && !backtest.comparison.total.differs)
     }
 
     /// A value outside the bounds of that time may be within those of the candidate.
@@ -132,7 +154,9 @@ import Testing
         #expect(backtest.untold == 8 && backtest.untoldSignals == ["context.n": 8])
         // The same bounds: the values beyond them are errors again.
         let same = try await self.backtest(narrow, narrow)
-        #expect(same.untold == 0 && same.comparison.total.askedBefore == 5 && !same.comparison.total.differs)
+        #expect(
+            same.untold == 0 && same.comparison.total.askedBefore == 5
+                && !same.comparison.total.differs)
     }
 
     @Test func outcome_policyOfThatTimeIsNoLongerKept_isNotTold() async throws {

@@ -1,8 +1,9 @@
 // The memory of a process stays bounded, for all sequences of sets and removals.
 
-@testable import Decisions
 import TestSupport
 import Testing
+
+@testable import Decisions
 
 @Suite(.blocking) struct BoundedMemoryTests {
     /// A removed key that is set again must count as new.

@@ -32,8 +32,14 @@ import Testing
             (#"now.getHours(ZONE) < 6"#, 14, "unknown time zone"),
             (#"now.getDayOfWeek("25:00:00") < 6"#, 18, "unknown time zone"),
             (#"now - duration("30d") > now"#, 7, "not a duration"),
-            (#"context.s in ["a"] || now > timestamp("2026-13-01T00:00:00Z")"#, 29, "not a timestamp"),
-            (#"cidr("198.51.100.0/33").containsIP(context.s)"#, 1, "not a range of IP addresses in CIDR notation"),
+            (
+                #"context.s in ["a"] || now > timestamp("2026-13-01T00:00:00Z")"#, 29,
+                "not a timestamp"
+            ),
+            (
+                #"cidr("198.51.100.0/33").containsIP(context.s)"#, 1,
+                "not a range of IP addresses in CIDR notation"
+            ),
             (#"cidr("198.51.100.0/24").containsIP("198.51.100.256")"#, 1, "not an IP address"),
             (#"ip("198.51.100") == ip(context.s)"#, 1, "not an IP address"),
             (#"1 / 0 > context.x"#, 1, "division by zero"),
@@ -52,7 +58,9 @@ import Testing
             (#"9223372036854775807 + 1 > context.x"#, 1, "int overflow"),
             (#"uint(-1) == uint(context.x)"#, 1, "out of the range of uint"),
             (#"bool("perhaps") || context.x > 1"#, 1, "not a bool"),
-        ]) func condition_partThatCanOnlyFail_isNamedWithItsColumn(_ text: String, _ column: Int, _ reason: String) throws
+        ]) func condition_partThatCanOnlyFail_isNamedWithItsColumn(
+            _ text: String, _ column: Int, _ reason: String
+        ) throws
     {
         let found = try #require(try failure(text), "\(text)")
         #expect(found.column == column, "\(text)")
@@ -61,11 +69,16 @@ import Testing
 
     @Test(
         arguments: [
-            #"now.getHours("Europe/Berlin") < 6"#, #"now.getHours("+02:00") < 6"#, #"now.getHours(context.s) < 6"#,
-            #"now - duration("720h") > now"#, #"cidr("198.51.100.0/24").containsIP(context.s)"#, #"10 / context.x > 1"#,
-            #"context.tags.all(t, [0].all(n, size(t) > n))"#, #"context.tags.exists(t, [1].exists(n, 10 / size(t) > n))"#,
-            #"[2, 1].all(i, 10 / i > 0)"#, #"[1].all(i, [0].all(j, 10 / i > j))"#, #"context.tags[0] == "a""#,
-            #"{"a": 1}["a"] == context.x"#, #"int(context.s) > 1"#, #"1.0 / 0.0 > 2.0"#, #"has(context.x) && context.x > 1"#,
+            #"now.getHours("Europe/Berlin") < 6"#, #"now.getHours("+02:00") < 6"#,
+            #"now.getHours(context.s) < 6"#,
+            #"now - duration("720h") > now"#, #"cidr("198.51.100.0/24").containsIP(context.s)"#,
+            #"10 / context.x > 1"#,
+            #"context.tags.all(t, [0].all(n, size(t) > n))"#,
+            #"context.tags.exists(t, [1].exists(n, 10 / size(t) > n))"#,
+            #"[2, 1].all(i, 10 / i > 0)"#, #"[1].all(i, [0].all(j, 10 / i > j))"#,
+            #"context.tags[0] == "a""#,
+            #"{"a": 1}["a"] == context.x"#, #"int(context.s) > 1"#, #"1.0 / 0.0 > 2.0"#,
+            #"has(context.x) && context.x > 1"#,
         ]) func condition_partThatCanHaveAValue_isTaken(_ text: String) throws
     {
         #expect(try failure(text) == nil, "\(text)")
@@ -73,12 +86,17 @@ import Testing
 
     @Test func condition_nameOfAZoneWithoutADatabase_isTaken() throws {
         #expect(try failure(#"now.getHours("Europe/Berln") < 6"#, .none) == nil)
-        #expect(try failure(#"timestamp("2026-01-01T00:00:00Z").getHours("Europe/Berln") < context.x"#, .none) == nil)
+        #expect(
+            try failure(
+                #"timestamp("2026-01-01T00:00:00Z").getHours("Europe/Berln") < context.x"#, .none)
+                == nil)
         #expect(try failure(#"now.getHours("+2:00") < 6"#, .none) != nil)
     }
 
     @Test func expression_generated_isSearchedInBoundedTime() throws {
-        let many = Array(repeating: "[1, 2, 3, 4].all(x, [1, 2, 3, 4].all(y, [1, 2, 3].all(z, x + y + z > 0)))", count: 40)
+        let many = Array(
+            repeating: "[1, 2, 3, 4].all(x, [1, 2, 3, 4].all(y, [1, 2, 3].all(z, x + y + z > 0)))",
+            count: 40)
         #expect(try failure(many.joined(separator: " && ")) == nil)
     }
 }

@@ -1,14 +1,14 @@
 // A store, an issuer and a service, with a clock and a store that the test controls.
 
-import Database
 import Accounts
-import SignIn
+import Database
 import Decisions
 import Foundation
 import InternetMessage
 import Logging
 import PosternSQLite
 import RiskPolicy
+import SignIn
 import StoreTesting
 import Synchronization
 import TestSupport
@@ -38,7 +38,9 @@ final class SwitchedDatabase: Database {
 
     func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try check()
-        return try inner.read { connection throws(StoreFailure) in try body(Connection(inner: connection, database: self)) }
+        return try inner.read { connection throws(StoreFailure) in
+            try body(Connection(inner: connection, database: self))
+        }
     }
 
     func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
@@ -52,7 +54,9 @@ final class SwitchedDatabase: Database {
 
     func close() throws(StoreFailure) { try inner.close() }
 
-    private func check() throws(StoreFailure) { if isAway { throw StoreFailure.temporary(.unreachable, "away") } }
+    private func check() throws(StoreFailure) {
+        if isAway { throw StoreFailure.temporary(.unreachable, "away") }
+    }
 
     private struct Connection: DatabaseConnection {
         let inner: any DatabaseConnection
@@ -106,7 +110,9 @@ final class DecisionFixture: Sendable {
             return nil
         }
 
-        func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
+        func keys(
+            of issuer: IssuerConfiguration, for keyID: String?
+        ) async throws(KeysUnavailable) -> JWKSet {
             guard let found = all.first(where: { $0.issuer == issuer.issuer }) else {
                 throw KeysUnavailable(issuer: issuer.name, reason: "none", retryAfter: 7)
             }
@@ -116,7 +122,9 @@ final class DecisionFixture: Sendable {
 
     /// Keys that are unavailable.
     struct NoKeys: VerificationKeySource {
-        func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
+        func keys(
+            of issuer: IssuerConfiguration, for keyID: String?
+        ) async throws(KeysUnavailable) -> JWKSet {
             throw KeysUnavailable(issuer: issuer.name, reason: "time-out", retryAfter: 11)
         }
     }
@@ -124,12 +132,15 @@ final class DecisionFixture: Sendable {
     static let policy: LoadedPolicy? = try? LoadedPolicy(.builtIn)
 
     init(
-        policy: (any PolicySource)? = nil, keys: (any VerificationKeySource)? = nil, interpreting: (any BlockingExecutor)? = nil,
+        policy: (any PolicySource)? = nil, keys: (any VerificationKeySource)? = nil,
+        interpreting: (any BlockingExecutor)? = nil,
         atOnce: Int? = nil
     ) async throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-decisions-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-decisions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = SwitchedDatabase(try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path))
+        database = SwitchedDatabase(
+            try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path))
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
         let change = Change(actor: "uid:0", now: DecisionFixture.start)
@@ -148,7 +159,8 @@ final class DecisionFixture: Sendable {
         memory = DecisionMemory(capacity: 1_000)
         let issuers = Issuers(all: [external, own])
         lists = ListsInForce(
-            store.liveLists, now: DecisionFixture.start, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            store.liveLists, now: DecisionFixture.start,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let (clock, uptime) = (self.clock, Holder())
         holder = uptime
         breaker = StoreBreaker(monotonic: { uptime.value })
@@ -157,7 +169,8 @@ final class DecisionFixture: Sendable {
         service = DecisionService(
             store: store, policies: try policy ?? #require(Self.policy), lists: lists,
             verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
-            log: log, commits: commits, reads: reads, executor: InlineExecutor(), interpreting: interpreting, memory: memory,
+            log: log, commits: commits, reads: reads, executor: InlineExecutor(),
+            interpreting: interpreting, memory: memory,
             breaker: breaker, settings: settings,
             now: { clock.now }, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try service.warmUp()
@@ -189,11 +202,15 @@ final class DecisionFixture: Sendable {
 
     /// A user of this installation with a relay address for the team's app; gives the `sub`.
     @discardableResult
-    func user(_ id: String, team: String = "juice", app: String = app, inbox: String? = nil) throws -> String {
+    func user(
+        _ id: String, team: String = "juice", app: String = app, inbox: String? = nil
+    ) throws -> String {
         let change = Change(actor: "uid:0", now: clock.now)
         if (try? store.users.user(id)) == nil {
             _ = try store.users.add(
-                id: id, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(id)@home.example")), isVerified: true,
+                id: id, name: nil,
+                inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(id)@home.example")),
+                isVerified: true,
                 change)
         }
         return try store.addresses.issue(team: team, user: id, app: app, change).address.account.sub
@@ -201,25 +218,32 @@ final class DecisionFixture: Sendable {
 
     /// A token of the external issuer, or of this installation's own.
     func token(
-        _ subject: String, status: Int64? = nil, nonce: String? = nil, app: String = app, isOwn: Bool = false,
+        _ subject: String, status: Int64? = nil, nonce: String? = nil, app: String = app,
+        isOwn: Bool = false,
         nonceSupported: Bool? = nil, issuedAt: Int64? = nil, lifetime: Int64 = 600
     ) throws -> String {
         try (isOwn ? own : external).mint(
             SandboxToken(
-                subject: subject, audience: app, nonceClaim: nonce, realUserStatus: status, nonceSupported: nonceSupported,
+                subject: subject, audience: app, nonceClaim: nonce, realUserStatus: status,
+                nonceSupported: nonceSupported,
                 lifetime: lifetime, issuedAt: issuedAt), now: clock.now)
     }
 
     /// Sends a request with a token that has this nonce.
     func ask(
-        _ event: PolicyEvent, token: String, nonce: String?, sub: String? = nil, app: String = app, team: Requester? = nil
+        _ event: PolicyEvent, token: String, nonce: String?, sub: String? = nil, app: String = app,
+        team: Requester? = nil
     ) async throws -> Response {
         try await ask(
-            DecisionRequest(event: event, clientID: app, identityToken: token, nonce: nonce, sub: sub), team: team)
+            DecisionRequest(
+                event: event, clientID: app, identityToken: token, nonce: nonce, sub: sub),
+            team: team)
     }
 
     /// Sends a request about a known account.
-    func ask(_ event: PolicyEvent, sub: String, app: String = app, team: Requester? = nil) async throws -> Response {
+    func ask(
+        _ event: PolicyEvent, sub: String, app: String = app, team: Requester? = nil
+    ) async throws -> Response {
         try await ask(DecisionRequest(event: event, clientID: app, sub: sub), team: team)
     }
 
@@ -229,16 +253,21 @@ final class DecisionFixture: Sendable {
 
     /// Signs a new subject up with a fresh token and nonce.
     func signUp(
-        _ subject: String, status: Int64?, isOwn: Bool = false, app: String = app, team: Requester? = nil
+        _ subject: String, status: Int64?, isOwn: Bool = false, app: String = app,
+        team: Requester? = nil
     ) async throws -> Response {
         let nonce = UUID().uuidString
         return try await ask(
-            .signUp, token: token(subject, status: status, nonce: nonce, app: app, isOwn: isOwn), nonce: nonce, app: app,
+            .signUp, token: token(subject, status: status, nonce: nonce, app: app, isOwn: isOwn),
+            nonce: nonce, app: app,
             team: team)
     }
 
-    func report(_ id: String, _ outcome: CheckOutcome, _ challenge: String, team: Requester? = nil) async throws {
-        _ = try await service.report(.outcome(outcome, challenge: challenge), of: id, for: team ?? juice)
+    func report(
+        _ id: String, _ outcome: CheckOutcome, _ challenge: String, team: Requester? = nil
+    ) async throws {
+        _ = try await service.report(
+            .outcome(outcome, challenge: challenge), of: id, for: team ?? juice)
     }
 
     /// A decision in the operator's log.
@@ -264,7 +293,8 @@ struct Response: Equatable {
 
     init(_ body: String) throws {
         self.body = body
-        let object = try #require(try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any])
+        let object = try #require(
+            try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any])
         id = object["decision_id"] as? String ?? ""
         event = object["event"] as? String ?? ""
         decision = object["decision"] as? String ?? ""
@@ -279,7 +309,9 @@ struct Response: Equatable {
 }
 
 /// Expects a conflict (409).
-func expectConflict(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async {
+func expectConflict(
+    _ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) async {
     do {
         try await body()
         Issue.record("nothing was refused", sourceLocation: sourceLocation)
@@ -290,7 +322,10 @@ func expectConflict(_ body: () async throws -> Void, sourceLocation: SourceLocat
 }
 
 /// Expects a refusal of a member (422).
-func expectInvalid(_ pointer: String, _ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async {
+func expectInvalid(
+    _ pointer: String, _ body: () async throws -> Void,
+    sourceLocation: SourceLocation = #_sourceLocation
+) async {
     do {
         try await body()
         Issue.record("nothing was refused", sourceLocation: sourceLocation)
@@ -302,7 +337,9 @@ func expectInvalid(_ pointer: String, _ body: () async throws -> Void, sourceLoc
 }
 
 /// Expects 503.
-func expectUnavailable(_ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async {
+func expectUnavailable(
+    _ body: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) async {
     do {
         try await body()
         Issue.record("nothing was refused", sourceLocation: sourceLocation)

@@ -1,12 +1,12 @@
 // The device signals of policies, for the device that a request names.
 
-import WebAuthn
 import Accounts
 import Decisions
 import PasskeyTesting
 import RiskPolicy
 import TestSupport
 import Testing
+import WebAuthn
 
 @Suite(.blocking) struct DeviceTests {
     private static let text = """
@@ -29,14 +29,17 @@ import Testing
         var team: Int64 { bench.juice.number }
 
         func challenge() throws -> String {
-            try bench.store.devices.challenge(team: team, clientID: DecisionFixture.app, now: bench.clock.now).text
+            try bench.store.devices.challenge(
+                team: team, clientID: DecisionFixture.app, now: bench.clock.now
+            ).text
         }
 
         /// The id of a device that attested.
         func attested(_ device: TestDevice) throws -> String {
             let challenge = try challenge()
             return try bench.store.devices.attest(
-                team: team, clientID: DecisionFixture.app, challenge: challenge, keyID: device.keyID,
+                team: team, clientID: DecisionFixture.app, challenge: challenge,
+                keyID: device.keyID,
                 attestation: device.attestation(Array(challenge.utf8)), now: bench.clock.now
             ).id
         }
@@ -45,21 +48,28 @@ import Testing
             let clientData = Array(#"{"challenge":"\#(try challenge())"}"#.utf8)
             _ = try bench.store.devices.assert(
                 team: team, clientID: DecisionFixture.app, keyID: device.keyID,
-                assertion: device.assertion(clientData, counter: counter), clientData: clientData, now: bench.clock.now)
+                assertion: device.assertion(clientData, counter: counter), clientData: clientData,
+                now: bench.clock.now)
         }
 
-        func ask(_ sub: String, _ device: String?, app: String = DecisionFixture.app) async throws -> String {
-            try await bench.ask(DecisionRequest(event: .signIn, clientID: app, sub: sub, device: device)).decision
+        func ask(
+            _ sub: String, _ device: String?, app: String = DecisionFixture.app
+        ) async throws -> String {
+            try await bench.ask(
+                DecisionRequest(event: .signIn, clientID: app, sub: sub, device: device)
+            ).decision
         }
     }
 
     private func setting() async throws -> Setting {
         let stored = StoredPolicy(
-            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+            name: "p", version: "1",
+            document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))
         let authority = try TestDevice.Authority()
         try bench.store.attestedApps.add(
-            team: "juice", clientID: DecisionFixture.app, appID: "0352187391.com.juice.app", environment: .production,
+            team: "juice", clientID: DecisionFixture.app, appID: "0352187391.com.juice.app",
+            environment: .production,
             root: authority.certificate, Change(actor: "uid:0", now: bench.clock.now))
         return Setting(bench: bench, authority: authority)
     }
@@ -71,7 +81,9 @@ import Testing
         let device = try setting.attested(TestDevice(setting.authority))
         #expect(try await setting.ask("a", device) == "allow")
         // Only this app knows the device.
-        #expect(try await setting.ask("a", device, app: DecisionFixture.otherApp) == "require_verification")
+        #expect(
+            try await setting.ask("a", device, app: DecisionFixture.otherApp)
+                == "require_verification")
     }
 
     @Test func device_usedByAccounts_countsThem() async throws {
@@ -98,19 +110,26 @@ import Testing
         let setting = try await setting()
         let device = try setting.attested(TestDevice(setting.authority))
         let (store, now) = (setting.bench.store, setting.bench.clock.now)
-        let found: Int64? = try store.database.value("SELECT id FROM apps WHERE client_id = \(DecisionFixture.app)")
+        let found: Int64? = try store.database.value(
+            "SELECT id FROM apps WHERE client_id = \(DecisionFixture.app)")
         let app = try #require(found)
         var last: Int64?
         for number in 0..<DeviceLimits.accounts + 5 {
-            last = try store.devices.facts(device: device, app: app, account: "a\(number)", now: now).accounts
+            last = try store.devices.facts(
+                device: device, app: app, account: "a\(number)", now: now
+            ).accounts
         }
         #expect(last == DeviceLimits.accounts + 1)
         let rows: Int64? = try store.database.value("SELECT COUNT(*) FROM device_accounts")
         #expect(rows == DeviceLimits.accounts)
         // The stored accounts are still known, and make room in time.
-        #expect(try store.devices.facts(device: device, app: app, account: "a0", now: now).accounts == DeviceLimits.accounts)
+        #expect(
+            try store.devices.facts(device: device, app: app, account: "a0", now: now).accounts
+                == DeviceLimits.accounts)
         let later = now + DeviceLimits.account
-        #expect(try store.devices.facts(device: device, app: app, account: "new", now: later).accounts == 1)
+        #expect(
+            try store.devices.facts(device: device, app: app, account: "new", now: later).accounts
+                == 1)
     }
 
     @Test func device_assertionsMade_countsThem() async throws {

@@ -22,9 +22,12 @@ import Testing
         """
 
     @Test(arguments: [
-        ("gmail.com", DomainClass.provider), ("GMail.com", .provider), ("icloud.com", .provider), ("duck.com", .relay),
-        ("privaterelay.appleid.com", .relay), ("opayq.com", .relay), ("0-mail.com", .disposable), ("mx.0-mail.com", .disposable),
-        ("x0-mail.com", .own), ("home.example", .own), ("com", .own), ("", .own), ("münchen.example", .own),
+        ("gmail.com", DomainClass.provider), ("GMail.com", .provider), ("icloud.com", .provider),
+        ("duck.com", .relay),
+        ("privaterelay.appleid.com", .relay), ("opayq.com", .relay), ("0-mail.com", .disposable),
+        ("mx.0-mail.com", .disposable),
+        ("x0-mail.com", .own), ("home.example", .own), ("com", .own), ("", .own),
+        ("münchen.example", .own),
     ])
     func domainClass_ofDomain_isThatOfTheLists(_ domain: String, _ expected: DomainClass) {
         #expect(DomainClass.of(domain) == expected)
@@ -37,13 +40,15 @@ import Testing
         for domain in DomainLists.disposable + DomainLists.relay + DomainLists.providers {
             #expect(LiveListEntries.normal(domain, .domain) == domain)
         }
-        #expect(Set(DomainLists.providers).isDisjoint(with: DomainLists.disposable + DomainLists.relay))
+        #expect(
+            Set(DomainLists.providers).isDisjoint(with: DomainLists.disposable + DomainLists.relay))
         #expect(Set(DomainLists.relay).intersection(DomainLists.disposable) == ["opayq.com"])
     }
 
     @Test func domainClass_installationList_replacesBuiltIn() async throws {
         let stored = StoredPolicy(
-            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+            name: "p", version: "1",
+            document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))
         let farm = try bench.user("farm", inbox: "a.b@0-mail.com")
         let person = try bench.user("person", inbox: "a.b@gmail.com")
@@ -56,17 +61,22 @@ import Testing
         #expect(!logged.signals.contains("0-mail"))
         #expect(!asked.body.contains("0-mail"))
         let change = Change(actor: "uid:0", now: bench.clock.now)
-        try bench.store.liveLists.create(team: nil, name: "disposable_domains", kind: .domain, change)
-        try bench.store.liveLists.add(team: nil, name: "disposable_domains", [LiveListEntry("gmail.com")], change)
+        try bench.store.liveLists.create(
+            team: nil, name: "disposable_domains", kind: .domain, change)
+        try bench.store.liveLists.add(
+            team: nil, name: "disposable_domains", [LiveListEntry("gmail.com")], change)
         bench.lists.refresh(now: bench.clock.now)
         #expect(try await bench.ask(.signIn, sub: farm).decision == "allow")
         #expect(try await bench.ask(.signIn, sub: person).decision == "require_verification")
         // A team's list of that name, or a list of another kind, is a different list.
         try bench.store.liveLists.removeList(team: nil, name: "disposable_domains", change)
-        try bench.store.liveLists.create(team: "juice", name: "disposable_domains", kind: .domain, change)
+        try bench.store.liveLists.create(
+            team: "juice", name: "disposable_domains", kind: .domain, change)
         bench.lists.refresh(now: bench.clock.now)
         #expect(try await bench.ask(.signIn, sub: farm).decision == "require_verification")
         // An inbox that is not here: its class is unknown.
-        #expect(try await bench.ask(.signUp, token: bench.token("s", status: 1, nonce: "n"), nonce: "n").decision == "allow")
+        #expect(
+            try await bench.ask(.signUp, token: bench.token("s", status: 1, nonce: "n"), nonce: "n")
+                .decision == "allow")
     }
 }

@@ -2,8 +2,8 @@
 // pure part.
 
 import Accounts
-import Decisions
 import CEL
+import Decisions
 import Foundation
 import RiskPolicy
 import Support
@@ -32,7 +32,9 @@ import Testing
     @Test func grantView_unknownSubjectWithoutToken_keepsStricterEvent() {
         #expect(view(.signIn).event == .signUp)
         #expect(view(.signUp).event == .signUp)
-        #expect(view(.sensitiveAction).event == .sensitiveAction, "the stricter ones stay what they are")
+        #expect(
+            view(.sensitiveAction).event == .sensitiveAction, "the stricter ones stay what they are"
+        )
         #expect(view(.upgrade).event == .upgrade)
         #expect(view(.signIn).credentialState == "not_found")
         #expect(view(.signIn).state == nil)
@@ -51,7 +53,8 @@ import Testing
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         let time = try #require(CELTimestamp(seconds: Self.now))
         let known = source.input(
-            SignalSource.Facts(view: view(.signUp, token: Self.token), history: nil, token: Self.token, time: time),
+            SignalSource.Facts(
+                view: view(.signUp, token: Self.token), history: nil, token: Self.token, time: time),
             marks: DecisionMarks(keys: ring))
         #expect(
             known.signals
@@ -64,17 +67,23 @@ import Testing
         #expect(unknown.signals == #"{"event":"sensitive_action"}"#)
         let away = source.input(
             SignalSource.Facts(
-                view: GrantView(claimed: .signIn, token: Self.token, rememberedStatus: nil), history: nil, token: Self.token,
+                view: GrantView(claimed: .signIn, token: Self.token, rememberedStatus: nil),
+                history: nil, token: Self.token,
                 isHistoryAvailable: false, time: time), marks: DecisionMarks(keys: ring))
-        #expect(away.signals == #"{"event":"sign_in","token.age_s":30,"account.real_user_status":2}"#)
+        #expect(
+            away.signals == #"{"event":"sign_in","token.age_s":30,"account.real_user_status":2}"#)
         #expect(away.input.isHistoryUnavailable)
     }
 
     @Test(
         arguments: [
-            (0, "1970-01-01T00:00:00Z"), (951_827_696, "2000-02-29T12:34:56Z"), (1_763_673_243, "2025-11-20T21:14:03Z"),
-            (4_107_542_399, "2100-02-28T23:59:59Z"), (4_107_542_400, "2100-03-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
-        ] as [(Int64, String)]) func utcTime_ofSeconds_isISO8601Text(_ seconds: Int64, _ text: String)
+            (0, "1970-01-01T00:00:00Z"), (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_763_673_243, "2025-11-20T21:14:03Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"), (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+        ] as [(Int64, String)]) func utcTime_ofSeconds_isISO8601Text(
+            _ seconds: Int64, _ text: String
+        )
     {
         #expect(UTCTime.text(seconds) == text)
     }
@@ -82,7 +91,9 @@ import Testing
     @Test func utcTime_manySeconds_agreesWithFoundation() {
         var seconds: Int64 = -2_000_000_000
         while seconds < 20_000_000_000 {
-            #expect(UTCTime.text(seconds) == Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601))
+            #expect(
+                UTCTime.text(seconds)
+                    == Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601))
             seconds += 97_777_777
         }
     }
@@ -132,9 +143,12 @@ import Testing
         #expect(!record.signals.contains("900"))
         let same = try bench.logged(try await ask([("ip_prefix", .string("192.0.2"))]).id)
         let other = try bench.logged(try await ask([("ip_prefix", .string("192.0.3"))]).id)
-        func mark(_ record: DecisionRecord) -> Substring? { record.signals.split(separator: "\"context.ip_prefix\":").last }
+        func mark(_ record: DecisionRecord) -> Substring? {
+            record.signals.split(separator: "\"context.ip_prefix\":").last
+        }
         #expect(
-            mark(same)?.prefix(20) == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20),
+            mark(same)?.prefix(20)
+                == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20),
             "equal values, equal hashes")
         #expect(mark(other)?.prefix(20) != mark(same)?.prefix(20))
         // Conditions on it cannot be evaluated again, and the replay says so.
@@ -148,28 +162,36 @@ import Testing
     /// another rule is not.
     @Test func backtest_contextOfTheLog_isTakenFromTheSameConditionOrNotTold() async throws {
         func policy(_ rule: String) throws -> LoadedPolicy {
-            let text = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document)?.files["policy.yaml"])
-                .replacing("counters:\n", with: "  context.amount: int?\ncounters:\n")
-                .replacing(
-                    "rules:\n",
-                    with: "rules:\n- {effect: require, events: [sign_in], challenge: email_code, reason: LARGE, id: \(rule)\n")
+            let text = try #require(
+                PolicyDocument(octets: StoredPolicy.builtIn.document)?.files["policy.yaml"]
+            )
+            .replacing("counters:\n", with: "  context.amount: int?\ncounters:\n")
+            .replacing(
+                "rules:\n",
+                with:
+                    "rules:\n- {effect: require, events: [sign_in], challenge: email_code, reason: LARGE, id: \(rule)\n"
+            )
             return LoadedPolicy(policy: try PolicyLoader.load(text), hash: "sha256:test")
         }
         let old = try policy("watched, mode: shadow, condition: context.amount  >\n 500}").policy
-        let bench = try await DecisionFixture(policy: LoadedPolicy(policy: old, hash: "sha256:test"))
+        let bench = try await DecisionFixture(
+            policy: LoadedPolicy(policy: old, hash: "sha256:test"))
         let sub = try bench.user("u1")
         _ = try bench.logged(try await bench.ask(.signIn, sub: sub).id)
         for amount in [900, 900, 100] as [Int64] {
             let request = DecisionRequest(
-                event: .signIn, clientID: DecisionFixture.app, sub: sub, context: [(name: "amount", value: .int(amount))])
+                event: .signIn, clientID: DecisionFixture.app, sub: sub,
+                context: [(name: "amount", value: .int(amount))])
             let record = try bench.logged(try await bench.ask(request).id)
-            #expect(record.decision == "allow" && record.shadow == (amount > 500 ? ["watched"] : []))
+            #expect(
+                record.decision == "allow" && record.shadow == (amount > 500 ? ["watched"] : []))
         }
         func backtest(_ candidate: LoadedPolicy) throws -> Backtest {
             var backtest = Backtest(candidate.policy, now: DecisionFixture.start)
             for decision in try bench.store.decisions.newest(DecisionFilter(), limit: 99) {
                 let event = try #require(PolicyEvent(rawValue: decision.record.event))
-                let past = PastPolicy(old, at: event, signals: Set(old.signals.map(\.name)), for: candidate.policy)
+                let past = PastPolicy(
+                    old, at: event, signals: Set(old.signals.map(\.name)), for: candidate.policy)
                 backtest.add(decision, past: past)
             }
             return backtest
@@ -178,15 +200,22 @@ import Testing
         #expect(same.untold == 0 && same.comparison.total.newlyAsked == 2)
         #expect(same.comparison.rules["active"]?.newlyAsks == 2)
         let other = try backtest(policy("active, condition: context.amount > 400}"))
-        #expect(other.untold == 3 && other.untoldRules == ["active": 3] && other.comparison.total.newlyAsked == 0)
+        #expect(
+            other.untold == 3 && other.untoldRules == ["active": 3]
+                && other.comparison.total.newlyAsked == 0)
         #expect(other.text(leftOut: 0).contains("none among the decisions of which it can be told"))
-        let unaffected = try backtest(policy("active, condition: context.amount > 400 && account.age_hours > 100000}"))
-        #expect(unaffected.untold == 0 && unaffected.comparison.total.newlyAsked == 0, "false whatever the amount")
+        let unaffected = try backtest(
+            policy("active, condition: context.amount > 400 && account.age_hours > 100000}"))
+        #expect(
+            unaffected.untold == 0 && unaffected.comparison.total.newlyAsked == 0,
+            "false whatever the amount")
     }
 
-    private static func question(_ sub: String, _ context: [(String, CELValue)]) -> DecisionRequest {
+    private static func question(_ sub: String, _ context: [(String, CELValue)]) -> DecisionRequest
+    {
         DecisionRequest(
-            event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub, context: context.map { (name: $0.0, value: $0.1) })
+            event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub,
+            context: context.map { (name: $0.0, value: $0.1) })
     }
 
     private static func list(_ body: String, _ name: String) throws -> [String] {
@@ -201,7 +230,8 @@ import Testing
         _ = try await bench.ask(.signIn, sub: sub)
         let plain = try await bench.ask(Self.question(sub, []))
         let answer = try await bench.ask(
-            Self.question(sub, [("other", .int(1)), ("jane@home.example", .int(1)), ("amount", .int(7))]))
+            Self.question(
+                sub, [("other", .int(1)), ("jane@home.example", .int(1)), ("amount", .int(7))]))
         #expect(answer.decision == plain.decision)
         #expect(answer.reasons == plain.reasons)
         #expect(try Self.list(answer.body, "ignored_context") == ["other", "(other)"])
@@ -216,10 +246,14 @@ import Testing
 
     @Test(
         arguments: [
-            ("amount", CELValue.string("900")), ("amount", .int(-1)), ("amount", .int(1_000_001)), ("amount", .bool(true)),
-            ("amount", .double(1.5)), ("amount", .list([.int(1)])), ("amount", .map(CELMap())), ("ip_prefix", .int(1)),
+            ("amount", CELValue.string("900")), ("amount", .int(-1)), ("amount", .int(1_000_001)),
+            ("amount", .bool(true)),
+            ("amount", .double(1.5)), ("amount", .list([.int(1)])), ("amount", .map(CELMap())),
+            ("ip_prefix", .int(1)),
             ("ip_prefix", .string(String(repeating: "1", count: 100_000))),
-        ]) func context_thatCannotBeUsed_asksByEveryRuleThatReadsIt(_ name: String, _ value: CELValue) async throws
+        ]) func context_thatCannotBeUsed_asksByEveryRuleThatReadsIt(
+            _ name: String, _ value: CELValue
+        ) async throws
     {
         let policy = try Self.policy()
         let bench = try await DecisionFixture(policy: policy)
@@ -228,7 +262,9 @@ import Testing
         let answer = try await bench.ask(Self.question(sub, [(name, value)]))
         #expect(answer.decision == "require_verification")
         #expect(answer.reasons.contains("POLICY_ERROR"))
-        if name == "amount" { #expect(answer.challenges == ["reauthenticate"], "no weaker than its rule asks for") }
+        if name == "amount" {
+            #expect(answer.challenges == ["reauthenticate"], "no weaker than its rule asks for")
+        }
         #expect(try Self.list(answer.body, "invalid_context") == [name])
         let record = try bench.logged(answer.id)
         #expect(record.errors == [name == "amount" ? "large" : "odd"])
@@ -255,7 +291,9 @@ import Testing
                 return nil
             } catch { return error }
         }
-        #expect(refusal("other", .int(1)) == .invalid("/context/other", "the policy declares no such context"))
+        #expect(
+            refusal("other", .int(1))
+                == .invalid("/context/other", "the policy declares no such context"))
         guard case .invalid("/context/amount", let text)? = refusal("amount", .string("900")) else {
             Issue.record("was taken")
             return
@@ -280,7 +318,8 @@ import Testing
             advice.sentences(for: builtIn.policy, label: "old 1", replacing: builtIn.name) == [
                 "com.juice.app sends context.amount, which old 1 does not declare: it is left out (4 questions of the last day)"
             ])
-        #expect(advice.sentences(for: policy.policy, label: "new 2", replacing: builtIn.name).isEmpty)
+        #expect(
+            advice.sentences(for: policy.policy, label: "new 2", replacing: builtIn.name).isEmpty)
         #expect(advice.sentences(for: builtIn.policy, label: "old 1", replacing: "another").isEmpty)
         #expect(try advice.troubles().count == 1, "the policy in force is the built-in one")
         let later = try ContextAdvice(bench.store, now: bench.clock.now + 90_000)
@@ -290,12 +329,18 @@ import Testing
     @Test func context_manyInventedNames_areCountedAndNotListed() async throws {
         let bench = try await DecisionFixture(policy: try Self.policy())
         let sub = try bench.user("u1")
-        _ = try bench.store.policies.activate(.builtIn, reach: .everyone, Change(actor: "uid:0", now: bench.clock.now))
-        for number in 0..<20 { _ = try await bench.ask(Self.question(sub, [("invented\(number)", .int(9))])) }
+        _ = try bench.store.policies.activate(
+            .builtIn, reach: .everyone, Change(actor: "uid:0", now: bench.clock.now))
+        for number in 0..<20 {
+            _ = try await bench.ask(Self.question(sub, [("invented\(number)", .int(9))]))
+        }
         try bench.log.flush()
         let advice = try ContextAdvice(bench.store, now: bench.clock.now).troubles()
         #expect(
-            advice.count == 6 && advice.last?.sentence.hasPrefix("com.juice.app sends 15 more names that ") == true, "\(advice)")
+            advice.count == 6
+                && advice.last?.sentence.hasPrefix("com.juice.app sends 15 more names that ")
+                    == true,
+            "\(advice)")
     }
 }
 
@@ -305,9 +350,14 @@ import Testing
         let policy = try #require(DecisionFixture.policy).policy
         let sub = try bench.user("u1")
         var ids: [String] = []
-        for status in [nil, 0, 1, 2, 9] as [Int64?] { ids.append(try await bench.signUp("s\(status ?? -1)", status: status).id) }
+        for status in [nil, 0, 1, 2, 9] as [Int64?] {
+            ids.append(try await bench.signUp("s\(status ?? -1)", status: status).id)
+        }
         for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
-        ids.append(try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "a")).id)
+        ids.append(
+            try await bench.ask(
+                DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "a")
+            ).id)
         ids.append(try await bench.ask(.upgrade, sub: "nobody").id)
         bench.clock.advance(200 * 86_400)
         for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
@@ -326,7 +376,8 @@ import Testing
         let bench = try await DecisionFixture()
         let policy = try #require(DecisionFixture.policy).policy
         var record = try bench.logged(try await bench.signUp("jane", status: 1).id)
-        record.signals = record.signals.replacing(#""account.real_user_status":1"#, with: #""account.real_user_status":2"#)
+        record.signals = record.signals.replacing(
+            #""account.real_user_status":1"#, with: #""account.real_user_status":2"#)
         let replay = try Replay(record, policy: policy)
         #expect(replay.differences.map(\.name).contains("decision"))
         #expect(replay.differences.first { $0.name == "decision" }?.replayed == ["allow"])

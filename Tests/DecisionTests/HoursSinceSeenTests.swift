@@ -11,13 +11,15 @@ import Testing
 @Suite(.blocking) struct HoursSinceSeenTests {
     private func hours(_ bench: DecisionFixture, _ answer: Response) throws -> Int? {
         let signals = try bench.logged(answer.id).signals
-        return try #require(signals.firstMatch(of: #/"account\.hours_since_seen":(\d+)/#).map { Int($0.output.1) })
+        return try #require(
+            signals.firstMatch(of: #/"account\.hours_since_seen":(\d+)/#).map { Int($0.output.1) })
     }
 
     /// Signs in to the app with Postern, like its page.
     private func authorize(_ bench: DecisionFixture, _ user: String) throws {
         _ = try bench.store.grants.authorize(
-            AuthorizationRequest(clientID: DecisionFixture.app, userID: user), Change(actor: "user:\(user)", now: bench.clock.now)
+            AuthorizationRequest(clientID: DecisionFixture.app, userID: user),
+            Change(actor: "user:\(user)", now: bench.clock.now)
         )
     }
 
@@ -73,7 +75,8 @@ import Testing
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signUp, sub: sub)
         let account = try bench.store.accounts.account(sub: sub, team: "juice").number
-        _ = try bench.store.grants.revokeAll(account: account, Change(actor: "user:u1", now: bench.clock.now))
+        _ = try bench.store.grants.revokeAll(
+            account: account, Change(actor: "user:u1", now: bench.clock.now))
         bench.clock.advance(5_000 * 3_600)
         try authorize(bench, "u1")
         bench.clock.advance(2 * 86_400)

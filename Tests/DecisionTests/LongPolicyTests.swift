@@ -12,7 +12,9 @@ import Testing
         private let counted = Mutex(0)
         var count: Int { counted.withLock { $0 } }
 
-        func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        func run<Value: Sendable>(
+            _ body: @escaping @Sendable () throws -> Value
+        ) async throws -> Value {
             counted.withLock { $0 += 1 }
             return try body()
         }
@@ -30,7 +32,8 @@ import Testing
 
             """
         let counter = Counter()
-        let stored = StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": text]).octets)
+        let stored = StoredPolicy(
+            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored), interpreting: counter)
         let sub = try bench.user("u1")
         #expect(try await bench.ask(.signIn, sub: sub).decision == "allow")

@@ -8,7 +8,9 @@ import Testing
     @Test func roc_strongerChecksAndMoreRules_comeFirst() {
         var roc = ROC()
         #expect(roc.area == nil && roc.points.isEmpty)
-        for (rank, rules, isFraud) in [(2, 1, true), (2, 1, true), (1, 2, true), (1, 1, false), (0, 0, true), (0, 0, false)] {
+        for (rank, rules, isFraud) in [
+            (2, 1, true), (2, 1, true), (1, 2, true), (1, 1, false), (0, 0, true), (0, 0, false),
+        ] {
             roc.add(ROC.score(rank: rank, rules: rules), isFraud: isFraud)
         }
         let points = roc.points.map { "\($0.rest) \($0.fraud)" }

@@ -25,12 +25,16 @@ import Testing
         """
 
     private func bench() async throws -> (DecisionFixture, sub: String) {
-        let stored = StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+        let stored = StoredPolicy(
+            name: "p", version: "1",
+            document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))
         return (bench, try bench.user("u1"))
     }
 
-    private func snooze(_ bench: DecisionFixture, _ decision: String, rule: String? = nil, until: Int64?) throws {
+    private func snooze(
+        _ bench: DecisionFixture, _ decision: String, rule: String? = nil, until: Int64?
+    ) throws {
         try bench.log.flush()
         _ = try bench.store.reviews.snooze(
             decision: decision, rule: rule, reason: "known person", until: until,
@@ -50,7 +54,9 @@ import Testing
         #expect(try await bench.ask(.signIn, sub: other).decision == "require_verification")
         // The log is enough to make the decision again.
         let policy = try LoadedPolicy(
-            StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets))
+            StoredPolicy(
+                name: "p", version: "1",
+                document: PolicyDocument(files: ["policy.yaml": Self.text]).octets))
         #expect(try Replay(record, policy: policy.policy).isIdentical)
         bench.clock.advance(3_600)
         #expect(try await bench.ask(.signIn, sub: sub).decision == "require_verification")
@@ -71,7 +77,9 @@ import Testing
         }
         try snooze(bench, first.id, until: bench.clock.now + 3_600)
         bench.clock.advance(3_600)
-        let error = #expect(throws: StoreFailure.self) { try snooze(bench, first.id, rule: "always", until: nil) }
+        let error = #expect(throws: StoreFailure.self) {
+            try snooze(bench, first.id, rule: "always", until: nil)
+        }
         #expect(error?.code == .refused(.notFound))
     }
 
@@ -100,9 +108,11 @@ import Testing
         #expect(answer.challenges == ["email_code"])
         let record = try bench.logged(answer.id)
         #expect(record.isForReview && record.shadow == ["quiet"])
-        let items = try bench.store.reviews.list(ReviewFilter(since: 0), limit: 10, now: bench.clock.now)
+        let items = try bench.store.reviews.list(
+            ReviewFilter(since: 0), limit: 10, now: bench.clock.now)
         #expect(items.map(\.decision.record.id) == [answer.id] && items[0].causes == [.rule])
-        let later = try bench.store.reviews.list(ReviewFilter(since: 0), limit: 10, now: bench.clock.now + 3_600)
+        let later = try bench.store.reviews.list(
+            ReviewFilter(since: 0), limit: 10, now: bench.clock.now + 3_600)
         #expect(later.count == 2 && later.allSatisfy { $0.causes.contains(.incomplete) })
     }
 }

@@ -72,7 +72,8 @@ import Testing
 
     @Test func decision_otherTeamActs_isUnchanged() async throws {
         let stored = StoredPolicy(
-            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+            name: "p", version: "1",
+            document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))
         var expected: [String]?
         for (number, sequence) in Self.sequences.enumerated() {
@@ -83,28 +84,37 @@ import Testing
         // count.
         let known = try #require(expected)
         #expect(known.count == 6)
-        #expect(known[1].contains("velocity.by_inbox\":1") && known[5].contains("velocity.by_inbox\":3"))
+        #expect(
+            known[1].contains("velocity.by_inbox\":1") && known[5].contains("velocity.by_inbox\":3")
+        )
         #expect(known[4].contains("ACCOUNT_HISTORY"))
     }
 
     /// The facts that the first team sees about a person, with the other team's actions between its
     /// requests.
-    private func observe(_ bench: DecisionFixture, user: String, _ actions: [Action]) async throws -> [String] {
+    private func observe(
+        _ bench: DecisionFixture, user: String, _ actions: [Action]
+    ) async throws -> [String] {
         let sub = try bench.user(user)
         let otherSub = try bench.user(user, team: "other", app: DecisionFixture.foreignApp)
         func ask(_ event: PolicyEvent, isOther: Bool) async throws -> Response {
             try await bench.ask(
                 DecisionRequest(
-                    event: event, clientID: isOther ? DecisionFixture.foreignApp : DecisionFixture.app,
+                    event: event,
+                    clientID: isOther ? DecisionFixture.foreignApp : DecisionFixture.app,
                     sub: isOther ? otherSub : sub, context: [("network", .string("net-\(user)"))]),
                 team: isOther ? bench.other : bench.juice)
         }
         var seen: [String] = []
         func look(_ event: PolicyEvent) async throws {
             let answer = try await ask(event, isOther: false)
-            seen.append("\(answer.event) \(answer.decision) \(answer.challenges) \(answer.reasons) \(answer.status ?? -1)")
+            seen.append(
+                "\(answer.event) \(answer.decision) \(answer.challenges) \(answer.reasons) \(answer.status ?? -1)"
+            )
             // The mark of the context differs between persons.
-            seen.append(try bench.logged(answer.id).signals.replacing(#/"context\.network":"[^"]*"/#, with: ""))
+            seen.append(
+                try bench.logged(answer.id).signals.replacing(
+                    #/"context\.network":"[^"]*"/#, with: ""))
         }
         try await look(.signUp)
         var last = ""
@@ -112,8 +122,10 @@ import Testing
             switch action {
             case .ask: last = try await ask(.signIn, isOther: true).id
             case .act: last = try await ask(.sensitiveAction, isOther: true).id
-            case .fail where !last.isEmpty: try? await bench.report(last, .failed, "email_code", team: bench.other)
-            case .pass where !last.isEmpty: try? await bench.report(last, .passed, "email_code", team: bench.other)
+            case .fail where !last.isEmpty:
+                try? await bench.report(last, .failed, "email_code", team: bench.other)
+            case .pass where !last.isEmpty:
+                try? await bench.report(last, .passed, "email_code", team: bench.other)
             case .revoke:
                 let account = try bench.store.accounts.account(sub: otherSub, team: "other")
                 _ = try bench.store.grants.revokeAll(

@@ -10,7 +10,9 @@ import Testing
 
 @Suite(.blocking) struct TeamSecrecyTests {
     /// A user with a new account at juice, whose inbox other teams know well or not at all.
-    private func bench(signUpsElsewhere: Int, bouncesElsewhere: Int = 0) async throws -> (DecisionFixture, String) {
+    private func bench(
+        signUpsElsewhere: Int, bouncesElsewhere: Int = 0
+    ) async throws -> (DecisionFixture, String) {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         let change = Change(actor: "test", now: bench.clock.now)
@@ -21,14 +23,17 @@ import Testing
             let theirs = try bench.user("u1", team: team, app: app)
             if number < signUpsElsewhere {
                 _ = try await bench.signUp(
-                    theirs, status: 2, isOwn: true, app: app, team: Requester(id: team, number: added.number))
+                    theirs, status: 2, isOwn: true, app: app,
+                    team: Requester(id: team, number: added.number))
             }
         }
         if bouncesElsewhere > 0 {
-            let account = try bench.store.addresses.addresses(team: "t0", user: "u1")[0].account.number
+            let account = try bench.store.addresses.addresses(team: "t0", user: "u1")[0].account
+                .number
             try bench.store.counters.add([
                 DailyCounter(
-                    accountNumber: account, day: Day.number(bench.clock.now), kind: .bouncedPermanently, count: bouncesElsewhere)
+                    accountNumber: account, day: Day.number(bench.clock.now),
+                    kind: .bouncedPermanently, count: bouncesElsewhere)
             ])
         }
         return (bench, sub)
@@ -55,7 +60,8 @@ import Testing
         let answer = try await bench.signUp(sub, status: 1, isOwn: true)
         #expect(
             answer.names == [
-                "decision_id", "event", "decision", "challenges", "reasons", "degraded", "real_user_status", "credential_state",
+                "decision_id", "event", "decision", "challenges", "reasons", "degraded",
+                "real_user_status", "credential_state",
                 "policy", "evaluated_at", "expires_at",
             ])
         let policy = try #require(DecisionFixture.policy)
@@ -89,7 +95,9 @@ import Testing
             work.append(bench.database.takeStatements())
         }
         #expect(work[0] == work[1])
-        #expect(work[0].count == 1, "a known account is read with one statement, and nothing is written before the answer")
+        #expect(
+            work[0].count == 1,
+            "a known account is read with one statement, and nothing is written before the answer")
     }
 
     @Test func decisionLog_stored_holdsNoTokenNonceOrSubject() async throws {
@@ -102,7 +110,9 @@ import Testing
         try bench.log.flush()
         let parts = token.split(separator: ".").map(String.init)
         var all = ""
-        for table in ["decisions", "consumed_nonces", "checks", "verified_signups", "idempotency_keys"] {
+        for table in [
+            "decisions", "consumed_nonces", "checks", "verified_signups", "idempotency_keys",
+        ] {
             for row in try bench.database.rows("SELECT * FROM \(raw: table)") {
                 let text = row.values.map { value in
                     switch value {

@@ -8,15 +8,19 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct UpgradeTests {
-    private func upgrade(_ bench: DecisionFixture, _ account: String = "acc-1") async throws -> Response {
-        try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: account))
+    private func upgrade(
+        _ bench: DecisionFixture, _ account: String = "acc-1"
+    ) async throws -> Response {
+        try await bench.ask(
+            DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: account))
     }
 
     private func complete(
         _ bench: DecisionFixture, _ id: String, _ subject: String, nonce: String = UUID().uuidString
     ) async throws -> String {
         try await bench.service.complete(
-            id, identityToken: bench.token(subject, status: 1, nonce: nonce), nonce: nonce, for: bench.juice)
+            id, identityToken: bench.token(subject, status: 1, nonce: nonce), nonce: nonce,
+            for: bench.juice)
     }
 
     private func pass(_ bench: DecisionFixture, _ answer: Response) async throws {
@@ -37,8 +41,12 @@ import Testing
         #expect(body.contains(#""upgrade_result":"success""#))
         #expect(body.contains(#""sub":"jane""#))
         let token = try bench.token("jane", status: 1, nonce: nonce)
-        #expect(try await bench.service.complete(answer.id, identityToken: token, nonce: nonce, for: bench.juice) == body)
-        #expect(try await !complete(bench, answer.id, "jane").isEmpty, "again, with another token of the same subject")
+        #expect(
+            try await bench.service.complete(
+                answer.id, identityToken: token, nonce: nonce, for: bench.juice) == body)
+        #expect(
+            try await !complete(bench, answer.id, "jane").isEmpty,
+            "again, with another token of the same subject")
         await expectConflict { _ = try await complete(bench, answer.id, "mallory") }
         // The proof for the upgrade counts for the account.
         #expect(try await bench.ask(.signIn, sub: "jane").reasons == ["RECENTLY_VERIFIED"])
@@ -63,23 +71,30 @@ import Testing
         let today = try await upgrade(other)
         try await pass(other, today)
         other.clock.advance(86_000)
-        #expect(try await complete(other, today.id, "jane").contains(#""upgrade_result":"success""#))
+        #expect(
+            try await complete(other, today.id, "jane").contains(#""upgrade_result":"success""#))
     }
 
     @Test func upgrade_decisionOfOtherKind_isNotCompleted() async throws {
         let bench = try await DecisionFixture()
         let signUp = try await bench.signUp("jane", status: 2)
         await expectConflict { _ = try await complete(bench, signUp.id, "jane") }
-        await #expect(throws: DecisionError.notFound) { _ = try await complete(bench, "rd_unknown", "jane") }
+        await #expect(throws: DecisionError.notFound) {
+            _ = try await complete(bench, "rd_unknown", "jane")
+        }
         let answer = try await upgrade(bench)
         await #expect(throws: DecisionError.notFound) {
-            _ = try await bench.service.complete(answer.id, identityToken: "x", nonce: nil, for: bench.other)
+            _ = try await bench.service.complete(
+                answer.id, identityToken: "x", nonce: nil, for: bench.other)
         }
         await expectInvalid("/app_account") {
-            _ = try await bench.ask(DecisionRequest(event: .signIn, clientID: DecisionFixture.app, appAccount: "a"))
+            _ = try await bench.ask(
+                DecisionRequest(event: .signIn, clientID: DecisionFixture.app, appAccount: "a"))
         }
         await expectInvalid("/app_account") {
-            _ = try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, sub: "jane", appAccount: "a"))
+            _ = try await bench.ask(
+                DecisionRequest(
+                    event: .upgrade, clientID: DecisionFixture.app, sub: "jane", appAccount: "a"))
         }
     }
 
@@ -88,9 +103,11 @@ import Testing
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
         #expect(try await bench.ask(.upgrade, sub: sub).upgradeResult != "failure")
-        let account = try #require(try bench.store.addresses.addresses(user: "u1").first).account.number
+        let account = try #require(try bench.store.addresses.addresses(user: "u1").first).account
+            .number
         let group = try #require(try bench.store.grants.grants(account: account).first).group
-        try bench.store.grants.revoke(account: account, group: group, Change(actor: "test", now: bench.clock.now))
+        try bench.store.grants.revoke(
+            account: account, group: group, Change(actor: "test", now: bench.clock.now))
         let answer = try await bench.ask(.upgrade, sub: sub)
         #expect(answer.upgradeResult == "failure")
         #expect(answer.decision == "require_verification")
@@ -104,8 +121,11 @@ import Testing
         let token = try bench.token("jane", status: 2, nonce: "n1")
         _ = try await bench.ask(.signUp, token: token, nonce: "n1")
         await expectConflict {
-            _ = try await bench.service.complete(answer.id, identityToken: token, nonce: "n1", for: bench.juice)
+            _ = try await bench.service.complete(
+                answer.id, identityToken: token, nonce: "n1", for: bench.juice)
         }
-        #expect(try await complete(bench, answer.id, "jane", nonce: "n2").contains(#""upgrade_result":"success""#))
+        #expect(
+            try await complete(bench, answer.id, "jane", nonce: "n2").contains(
+                #""upgrade_result":"success""#))
     }
 }

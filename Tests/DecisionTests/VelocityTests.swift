@@ -28,22 +28,26 @@ import Testing
 
     private func fixture() async throws -> DecisionFixture {
         let stored = StoredPolicy(
-            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+            name: "p", version: "1",
+            document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
         return try await DecisionFixture(policy: LoadedPolicy(stored))
     }
 
     /// Sends a request with a fresh token.
     @discardableResult
     private func ask(
-        _ bench: DecisionFixture, _ subject: String, network: String = "n", event: PolicyEvent = .signUp, nonce: String? = nil,
+        _ bench: DecisionFixture, _ subject: String, network: String = "n",
+        event: PolicyEvent = .signUp, nonce: String? = nil,
         isOther: Bool = false
     ) async throws -> Response {
         let nonce = nonce ?? UUID().uuidString
         let app = isOther ? DecisionFixture.foreignApp : DecisionFixture.app
         return try await bench.ask(
             DecisionRequest(
-                event: event, clientID: app, identityToken: bench.token(subject, status: 1, nonce: nonce, app: app),
-                nonce: nonce, context: [("network", .string(network))]), team: isOther ? bench.other : bench.juice)
+                event: event, clientID: app,
+                identityToken: bench.token(subject, status: 1, nonce: nonce, app: app),
+                nonce: nonce, context: [("network", .string(network))]),
+            team: isOther ? bench.other : bench.juice)
     }
 
     @Test func counter_thirdSignUpInWindow_isAsked() async throws {
@@ -104,11 +108,14 @@ import Testing
         for network in ["n1", "n2", "n1", "n3"] {
             let answer = try await bench.ask(
                 DecisionRequest(
-                    event: .signIn, clientID: DecisionFixture.app, sub: sub, context: [("network", .string(network))]))
+                    event: .signIn, clientID: DecisionFixture.app, sub: sub,
+                    context: [("network", .string(network))]))
             signals = try bench.logged(answer.id).signals
         }
         #expect(signals.contains(#""velocity.inbox_accounts":3"#))
-        let rows = try bench.database.read { connection throws(StoreFailure) in try connection.rows("SELECT * FROM velocity") }
+        let rows = try bench.database.read { connection throws(StoreFailure) in
+            try connection.rows("SELECT * FROM velocity")
+        }
         // The first request is a sign-up, as Postern determines it: three networks of the account,
         // three of the inbox, and the inbox itself.
         #expect(rows.count == 7)
@@ -138,14 +145,17 @@ import Testing
         let other = DecisionLogBuffer(bench.store.decisions, bench.store.decisionWrites)
         let question = VelocityQuestion(
             counters: try LoadedPolicy(
-                StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+                StoredPolicy(
+                    name: "p", version: "1",
+                    document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
             ).policy.counters, team: bench.juice.number, account: "x", device: nil,
             context: ["network": CELValue.string("n").text],
             marks: bench.store.decisionMarks, now: bench.clock.now)
         let tallies = question.tallies(.signIn, inbox: nil)
         func seen() throws -> [Int64]? {
             other.velocity.count(
-                tallies, .sensitiveAction, stored: try bench.store.velocity.stored(tallies), turn: other.velocity.turn)
+                tallies, .sensitiveAction, stored: try bench.store.velocity.stored(tallies),
+                turn: other.velocity.turn)
         }
         #expect(try seen() == [1, 1])
         try bench.log.flush()
@@ -165,16 +175,19 @@ import Testing
             rules:
             - {id: many, effect: require, events: [sign_up, sign_in], challenge: human_check, reason: MANY, condition: velocity.domain >= 3}
             """
-        let stored = StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": text]).octets)
+        let stored = StoredPolicy(
+            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": text]).octets)
         let bench = try await DecisionFixture(policy: LoadedPolicy(stored))
         func ask(_ user: String, at domain: String) async throws -> Response {
             let sub = try bench.user(user, inbox: "\(user)@\(domain)")
-            return try await bench.ask(DecisionRequest(event: .signIn, clientID: DecisionFixture.app, sub: sub))
+            return try await bench.ask(
+                DecisionRequest(event: .signIn, clientID: DecisionFixture.app, sub: sub))
         }
         for (number, domain) in ["farm.example", "Farm.example", "farm.example"].enumerated() {
             let answer = try await ask("f\(number)", at: domain)
             #expect(answer.decision == (number == 2 ? "require_verification" : "allow"))
-            #expect(try bench.logged(answer.id).signals.contains("\"velocity.domain\":\(number + 1)"))
+            #expect(
+                try bench.logged(answer.id).signals.contains("\"velocity.domain\":\(number + 1)"))
         }
         for number in 0..<3 {
             let answer = try await ask("g\(number)", at: "gmail.com")

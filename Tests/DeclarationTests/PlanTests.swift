@@ -8,7 +8,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct PlanTests {
-    static let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors")
+    static let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(
+        path: "Vectors")
 
     @Test func plan_ofVectors_isAsExpected() throws {
         let folder = Self.vectors.appending(path: "plan")
@@ -21,20 +22,28 @@ import Testing
             lines.append(plan.text(isApplied: false))
             lines.append("\nIn this order:")
             lines += plan.steps.map { "\($0.kind.rawValue) \($0.item)" }
-            try Self.expect(lines.joined(separator: "\n") + "\n", folder.appending(path: "\(name)/expected.txt"))
+            try Self.expect(
+                lines.joined(separator: "\n") + "\n", folder.appending(path: "\(name)/expected.txt")
+            )
         }
     }
 
     @Test func declaration_invalid_isRefusedWithPlaces() throws {
         let folder = Self.vectors.appending(path: "invalid")
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".yaml") }.sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+            $0.hasSuffix(".yaml")
+        }.sorted()
         #expect(names.count >= 7)
         for name in names {
             var reader = DeclarationReader()
-            reader.read(try String(contentsOf: folder.appending(path: name), encoding: .utf8), name: name)
-            let refusal = #expect(throws: PolicyRefusal.self, "\(name) was taken") { try reader.finish() }
+            reader.read(
+                try String(contentsOf: folder.appending(path: name), encoding: .utf8), name: name)
+            let refusal = #expect(throws: PolicyRefusal.self, "\(name) was taken") {
+                try reader.finish()
+            }
             try Self.expect(
-                (refusal?.description ?? "") + "\n", folder.appending(path: name.replacing(".yaml", with: ".expected")))
+                (refusal?.description ?? "") + "\n",
+                folder.appending(path: name.replacing(".yaml", with: ".expected")))
         }
     }
 
@@ -44,7 +53,9 @@ import Testing
         reader.read("teams:\n  juice: {name: Juice}\n", name: "a.yaml")
         reader.read("teams:\n  pear: {name: Pear}\n  juice: {sources: []}\n", name: "b.yaml")
         let refusal = #expect(throws: PolicyRefusal.self) { try reader.finish() }
-        #expect(refusal?.description.hasPrefix("b.yaml:3:3: error: team juice is declared twice; before at a.yaml:2") == true)
+        #expect(
+            refusal?.description.hasPrefix(
+                "b.yaml:3:3: error: team juice is declared twice; before at a.yaml:2") == true)
         #expect(reader.declaration.teams?.keys.sorted() == ["juice", "pear"])
     }
 
@@ -63,7 +74,9 @@ import Testing
 
     static func expect(_ actual: String, _ file: URL) throws {
         let expected = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
-        if actual != expected { try Data(actual.utf8).write(to: file.appendingPathExtension("actual")) }
+        if actual != expected {
+            try Data(actual.utf8).write(to: file.appendingPathExtension("actual"))
+        }
         #expect(actual == expected, "\(file.path)")
     }
 }

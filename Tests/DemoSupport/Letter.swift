@@ -1,4 +1,5 @@
-// Messages as people read them: names and subjects decoded, the text of the first readable part, attachments by name.
+// Messages as people read them: names and subjects decoded, the text of the first readable
+// part, attachments by name.
 
 import Foundation
 import InternetMessage
@@ -27,7 +28,9 @@ package struct Letter {
 
     /// The address between the last angle brackets of a field, or its whole value.
     package func address(_ name: String) -> String {
-        message.header.first(name).flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm } ?? ""
+        message.header.first(name).flatMap {
+            AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm
+        } ?? ""
     }
 
     /// The fields that a reader looks at, decoded, and the number of other fields.
@@ -41,27 +44,42 @@ package struct Letter {
     /// The text that a mail program would show, and the names of attachments.
     package var readable: [String] {
         let leaves = root.flattened.filter { !$0.isComposite }
-        let text = leaves.first { $0.contentType.matches("text", "plain") } ?? leaves.first { $0.contentType.matches("text") }
-        var lines = text.map { decoded($0).split(separator: "\n", omittingEmptySubsequences: false).map(String.init) } ?? []
+        let text =
+            leaves.first { $0.contentType.matches("text", "plain") }
+            ?? leaves.first { $0.contentType.matches("text") }
+        var lines =
+            text.map {
+                decoded($0).split(separator: "\n", omittingEmptySubsequences: false).map(
+                    String.init)
+            } ?? []
         while lines.last?.isEmpty == true { lines.removeLast() }
         let attached = leaves.compactMap { part in
             (part.disposition?.filename ?? part.contentType.parameters["name"]).map { "[\($0)]" }
         }
-        return lines + (attached.isEmpty ? [] : [Terminal.styled(attached.joined(separator: " "), .quiet)])
+        return lines
+            + (attached.isEmpty ? [] : [Terminal.styled(attached.joined(separator: " "), .quiet)])
     }
 
     /// Everything readable in the message, decoded, for searches.
     package var everything: String {
-        let header = message.header.fields.map { "\($0.name): \($0.unfoldedValue)\n\($0.decodedValue)" }
-        return (header + root.flattened.map(decoded) + [String(decoding: message.bytes, as: UTF8.self)]).joined(separator: "\n")
+        let header = message.header.fields.map {
+            "\($0.name): \($0.unfoldedValue)\n\($0.decodedValue)"
+        }
+        return
+            (header + root.flattened.map(decoded) + [String(decoding: message.bytes, as: UTF8.self)])
+            .joined(separator: "\n")
     }
 
     private func decoded(_ part: MIMEPart) -> String {
         let raw = message.bytes[part.bodyRange]
         let bytes = part.transferEncoding.decode(raw)?.bytes ?? Array(raw)
-        return (Charset.decode(bytes, part.contentType.charset ?? "utf-8") ?? String(decoding: bytes, as: UTF8.self))
+        return
+            (Charset.decode(bytes, part.contentType.charset ?? "utf-8")
+            ?? String(decoding: bytes, as: UTF8.self))
             .replacingOccurrences(of: "\r\n", with: "\n")
     }
 
-    private static func shortened(_ value: String) -> String { value.count > 150 ? value.prefix(147) + "…" : value }
+    private static func shortened(_ value: String) -> String {
+        value.count > 150 ? value.prefix(147) + "…" : value
+    }
 }

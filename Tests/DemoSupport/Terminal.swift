@@ -3,10 +3,12 @@
 import Foundation
 
 package enum Terminal {
-    private static let isColoured = isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["NO_COLOR"] == nil
+    private static let isColoured =
+        isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["NO_COLOR"] == nil
 
     package enum Style: String {
-        case title = "1;36", sent = "33", arrived = "32", good = "1;32", bad = "1;31", quiet = "2", strong = "1"
+        case title = "1;36", sent = "33", arrived = "32", good = "1;32", bad = "1;31", quiet = "2",
+            strong = "1"
     }
 
     package static func styled(_ text: String, _ style: Style) -> String {

@@ -2,10 +2,10 @@
 
 import Accounts
 import Database
-import SignIn
 import Events
 import Foundation
 import InternetMessage
+import SignIn
 import Synchronization
 import TestSupport
 import Testing
@@ -20,15 +20,20 @@ import Testing
             #expect(taken.type == "email-disabled")
             #expect(taken.sub == account.sub)
             #expect(taken.audience == "com.juice")
-            #expect(taken.email == (try fixture.store.addresses.current(account: account.number)?.address.wireForm))
+            #expect(
+                taken.email
+                    == (try fixture.store.addresses.current(account: account.number)?.address
+                        .wireForm))
             #expect(taken.eventTime == fixture.clock.now * 1000)
             // Checked as a receiver does, with only the published keys.
             let keys = try JWKSet.parse(await fixture.signer.publishedKeys())
             let issuer = IssuerConfiguration(
-                name: "postern", issuer: EventFixture.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw,
+                name: "postern", issuer: EventFixture.issuer, source: .inline(""),
+                algorithms: [.es256], nonceForm: .raw,
                 leeway: 60)
             let event = try IncomingEvent.verify(
-                try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys, now: fixture.clock.now
+                try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys,
+                now: fixture.clock.now
             ) { $0 == "com.juice" }
             #expect(event.kind == .emailDisabled)
             #expect(event.subject == account.sub)
@@ -40,17 +45,25 @@ import Testing
         try await withFixture { fixture, receiver in
             let account = try #require(try fixture.store.accounts.accounts().first)
             try fixture.toggle("u0", on: false)
-            try fixture.store.events.write(at: fixture.clock.now) { connection, tracker throws(StoreFailure) in
-                let group: Int64? = try connection.value("SELECT group_id FROM grants WHERE account_id = \(account.number)")
-                let team: Int64? = try connection.value("SELECT team_id FROM accounts WHERE id = \(account.number)")
+            try fixture.store.events.write(at: fixture.clock.now) {
+                connection, tracker throws(StoreFailure) in
+                let group: Int64? = try connection.value(
+                    "SELECT group_id FROM grants WHERE account_id = \(account.number)")
+                let team: Int64? = try connection.value(
+                    "SELECT team_id FROM accounts WHERE id = \(account.number)")
                 // One of another team, to which the apps belonged before.
-                try tracker.note(objectionOf: account.number, group: group ?? 0, team: (team ?? 0) + 1, decision: "rd_0")
-                try tracker.note(objectionOf: account.number, group: group ?? 0, team: team ?? 0, decision: "rd_1")
+                try tracker.note(
+                    objectionOf: account.number, group: group ?? 0, team: (team ?? 0) + 1,
+                    decision: "rd_0")
+                try tracker.note(
+                    objectionOf: account.number, group: group ?? 0, team: team ?? 0,
+                    decision: "rd_1")
             }
             await fixture.delivery.deliverDue()
             let taken = receiver.taken
             #expect(taken.map(\.type) == ["email-disabled", "check-objected"])
-            #expect(taken[1].decision == "rd_1" && taken[1].sub == account.sub && taken[1].email == nil)
+            #expect(
+                taken[1].decision == "rd_1" && taken[1].sub == account.sub && taken[1].email == nil)
             #expect(taken[1].eventTime > taken[0].eventTime)
         }
     }
@@ -64,9 +77,12 @@ import Testing
             let events = try fixture.store.outbox.events(limit: 1000).reversed()
             #expect(receiver.taken.count == 40)
             for account in Set(events.map(\.sub)) {
-                #expect(receiver.taken.filter { $0.sub == account }.map(\.jti) == events.filter { $0.sub == account }.map(\.jti))
+                #expect(
+                    receiver.taken.filter { $0.sub == account }.map(\.jti)
+                        == events.filter { $0.sub == account }.map(\.jti))
             }
-            #expect(events.allSatisfy { $0.state == .delivered && $0.attempts == 1 && $0.email == nil })
+            #expect(
+                events.allSatisfy { $0.state == .delivered && $0.attempts == 1 && $0.email == nil })
         }
     }
 
@@ -84,7 +100,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [301, 302, 307, 308]) func delivery_redirect_isNotFollowed(_ status: Int) async throws {
+    @Test(arguments: [301, 302, 307, 308]) func delivery_redirect_isNotFollowed(
+        _ status: Int
+    ) async throws {
         try await withFixture { fixture, receiver in
             let other = try await TestReceiver()
             try fixture.toggle("u0", on: false)
@@ -96,7 +114,8 @@ import Testing
             #expect(other.requests.isEmpty)
             let event = try #require(try fixture.store.outbox.events().first)
             #expect(event.state == .pending)
-            #expect(event.lastError == "the response is a redirect (\(status)), which is not followed")
+            #expect(
+                event.lastError == "the response is a redirect (\(status)), which is not followed")
             await other.stop()
         }
     }
@@ -109,9 +128,11 @@ import Testing
             for number in 0..<dead {
                 let team = "dead\(number)"
                 _ = try fixture.store.teams.add(id: team, name: team, fixture.change)
-                _ = try fixture.store.apps.add(team: team, clientID: "com.\(team)", group: nil, fixture.change)
+                _ = try fixture.store.apps.add(
+                    team: team, clientID: "com.\(team)", group: nil, fixture.change)
                 _ = try fixture.store.endpoints.set(
-                    team: team, app: nil, url: EndpointURL("https://\(team).example/"), fixture.change)
+                    team: team, app: nil, url: EndpointURL("https://\(team).example/"),
+                    fixture.change)
                 let account = try fixture.store.grants.authorize(
                     AuthorizationRequest(clientID: "com.\(team)", userID: "u0"), fixture.change
                 ).account
@@ -145,9 +166,11 @@ import Testing
         try await withFixture(timeout: 4) { fixture, hanging in
             let working = try await TestReceiver()
             _ = try fixture.store.teams.add(id: "milk", name: "Milk", fixture.change)
-            _ = try fixture.store.apps.add(team: "milk", clientID: "com.milk", group: nil, fixture.change)
+            _ = try fixture.store.apps.add(
+                team: "milk", clientID: "com.milk", group: nil, fixture.change)
             _ = try fixture.store.endpoints.set(
-                team: "milk", app: nil, url: EndpointURL("https://hooks.example:\(working.port)/"), allowsPrivate: true,
+                team: "milk", app: nil, url: EndpointURL("https://hooks.example:\(working.port)/"),
+                allowsPrivate: true,
                 fixture.change)
             let milk = try fixture.store.grants.authorize(
                 AuthorizationRequest(clientID: "com.milk", userID: "u0"), fixture.change)
@@ -181,14 +204,18 @@ import Testing
                 fixture.clock.advance(endpoint.retryAt - fixture.clock.now)
             }
             let attempts = try fixture.store.outbox.events(limit: 1000).map(\.attempts).reduce(0, +)
-            #expect(attempts <= 20, "120 events at an endpoint that is away are \(attempts) attempts in an hour")
+            #expect(
+                attempts <= 20,
+                "120 events at an endpoint that is away are \(attempts) attempts in an hour")
             let back = try await TestReceiver(port: port)
             let seconds = try await fixture.deliver(within: 900)
             #expect(seconds <= 900)
             let events = try fixture.store.outbox.events(limit: 1000).reversed()
             #expect(back.taken.count == 120)
             for sub in Set(events.map(\.sub)) {
-                #expect(back.taken.filter { $0.sub == sub }.map(\.jti) == events.filter { $0.sub == sub }.map(\.jti))
+                #expect(
+                    back.taken.filter { $0.sub == sub }.map(\.jti)
+                        == events.filter { $0.sub == sub }.map(\.jti))
             }
             await back.stop()
         }
@@ -201,7 +228,9 @@ import Testing
                 fixture.clock.advance(600)
                 for user in 0..<3 { try fixture.toggle("u\(user)", on: true) }
                 let stubborn = try #require(try fixture.store.outbox.events().last)
-                receiver.rule { event, _ in event.jti == stubborn.jti ? .status(status) : .status(200) }
+                receiver.rule { event, _ in
+                    event.jti == stubborn.jti ? .status(status) : .status(200)
+                }
                 try await fixture.deliver(within: 86_400)
                 #expect(receiver.taken.count == 4, "\(status)")
                 #expect(!receiver.taken.contains { $0.sub == stubborn.sub })
@@ -215,7 +244,10 @@ import Testing
                 #expect(
                     try fixture.store.outbox.events(state: .parked).map(\.jti) == [stubborn.jti],
                     "\(states) at \(fixture.clock.now)")
-                #expect(receiver.taken.filter { $0.sub == stubborn.sub }.map(\.type) == ["email-enabled"])
+                #expect(
+                    receiver.taken.filter { $0.sub == stubborn.sub }.map(\.type) == [
+                        "email-enabled"
+                    ])
                 let attempts = receiver.requests.count { $0.jti == stubborn.jti }
                 #expect(attempts < 400, "\(attempts) attempts in three days")
             }
@@ -269,7 +301,9 @@ import Testing
 
     @Test func delivery_retryAfter_isRespected() async throws {
         try await withFixture { fixture, receiver in
-            receiver.rule { _, count in count == 0 ? .status(429, ["Retry-After": "120"]) : .status(200) }
+            receiver.rule { _, count in
+                count == 0 ? .status(429, ["Retry-After": "120"]) : .status(200)
+            }
             try fixture.toggle("u0", on: false)
             await fixture.delivery.deliverDue()
             let endpoint = try #require(try fixture.store.outbox.waitingEndpoints().first)
@@ -293,9 +327,12 @@ import Testing
     @Test func testDelivery_noted_saysWhatHappenedAndChangesNothingElse() throws {
         let fixture = try EventFixture(users: 1, timeout: 10)
         try fixture.endpoint("https://hooks.example/")
-        func endpoint() throws -> EventEndpoint { try fixture.store.endpoints.endpoint(team: "juice", app: nil) }
+        func endpoint() throws -> EventEndpoint {
+            try fixture.store.endpoints.endpoint(team: "juice", app: nil)
+        }
         #expect(try endpoint().lastSuccessAt == nil)
-        try fixture.store.endpoints.noteTest(endpoint(), failure: "the response has status 501", now: 7)
+        try fixture.store.endpoints.noteTest(
+            endpoint(), failure: "the response has status 501", now: 7)
         let failed = try endpoint()
         #expect(failed.lastError == "the response has status 501" && failed.failures == 0)
         try fixture.store.endpoints.noteTest(endpoint(), failure: nil, now: 8)

@@ -1,9 +1,8 @@
 // A store with one team, its users and endpoints, a delivery with the test's clock, and a separate
 // DNS.
 
-import Database
 import Accounts
-import SignIn
+import Database
 import Events
 import Foundation
 import InternetMessage
@@ -11,6 +10,7 @@ import Logging
 import MailAuth
 import NIOPosix
 import PosternSQLite
+import SignIn
 import StoreTesting
 import Synchronization
 import TestSupport
@@ -23,9 +23,13 @@ final class ChangingResolver: DNSResolver {
     private let pause = Mutex<(@Sendable (String) -> Void)?>(nil)
     init(_ names: [String: [[UInt8]]]) { state = Mutex((names, 0)) }
 
-    func before(_ pause: @escaping @Sendable (String) -> Void) { self.pause.withLock { $0 = pause } }
+    func before(_ pause: @escaping @Sendable (String) -> Void) {
+        self.pause.withLock { $0 = pause }
+    }
 
-    func set(_ name: String, _ addresses: [[UInt8]]) { state.withLock { $0.names[name] = addresses } }
+    func set(_ name: String, _ addresses: [[UInt8]]) {
+        state.withLock { $0.names[name] = addresses }
+    }
     var queries: Int { state.withLock { $0.queries } }
 
     func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
@@ -33,7 +37,8 @@ final class ChangingResolver: DNSResolver {
         return state.withLock { state in
             state.queries += 1
             guard let addresses = state.names[name] else { return .nxDomain }
-            let records = addresses.filter { $0.count == (type == .a ? 4 : 16) }.map(DNSRecord.address)
+            let records = addresses.filter { $0.count == (type == .a ? 4 : 16) }.map(
+                DNSRecord.address)
             return records.isEmpty ? .noData : .records(records)
         }
     }
@@ -58,9 +63,11 @@ final class EventFixture: Sendable {
     ///   - users: u0, u1 …, each with an account with team juice.
     ///   - timeout: seconds for one attempt.
     init(
-        users: Int = 1, timeout: Int64 = 5, allowsPrivateStreams: Bool = true, random: @escaping @Sendable () -> Double = { 0.5 }
+        users: Int = 1, timeout: Int64 = 5, allowsPrivateStreams: Bool = true,
+        random: @escaping @Sendable () -> Double = { 0.5 }
     ) throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-events-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-events-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
@@ -69,13 +76,16 @@ final class EventFixture: Sendable {
         logger.logLevel = .critical
         let clock = clock
         signer = IdentitySigner(store.identityKeys, now: { clock.now }, logger: logger)
-        poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"), timeout: timeout)
+        poster = try HTTPEventPoster(
+            rootsPath: TestReceiver.certificate("authority.pem"), timeout: timeout)
         // Beside other tests this process may be stopped for longer than a lease lasts; then events
         // come twice, as they should.
         let begun = ContinuousClock.now
         delivery = EventDelivery(
-            outbox: store.outbox, signer: signer, issuer: Self.issuer, poster: poster, resolver: resolver, threads: threads,
-            allowsPrivateStreams: allowsPrivateStreams, now: { clock.now }, leaseClock: { begun }, random: random, logger: logger)
+            outbox: store.outbox, signer: signer, issuer: Self.issuer, poster: poster,
+            resolver: resolver, threads: threads,
+            allowsPrivateStreams: allowsPrivateStreams, now: { clock.now }, leaseClock: { begun },
+            random: random, logger: logger)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         for number in 0..<users { try addUser("u\(number)") }
@@ -83,17 +93,22 @@ final class EventFixture: Sendable {
 
     func addUser(_ id: String) throws {
         _ = try store.users.add(
-            id: id, name: nil, inbox: InboxAddress(AddrSpec(localPart: id, domain: "home.example")), isVerified: true, change)
-        _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: id), change)
+            id: id, name: nil, inbox: InboxAddress(AddrSpec(localPart: id, domain: "home.example")),
+            isVerified: true, change)
+        _ = try store.grants.authorize(
+            AuthorizationRequest(clientID: "com.juice", userID: id), change)
     }
 
-    func endpoint(_ receiver: TestReceiver, host: String = "hooks.example", allowsPrivate: Bool = true) throws {
+    func endpoint(
+        _ receiver: TestReceiver, host: String = "hooks.example", allowsPrivate: Bool = true
+    ) throws {
         try endpoint("https://\(host):\(receiver.port)/events", allowsPrivate: allowsPrivate)
     }
 
     func endpoint(_ url: String, allowsPrivate: Bool = true) throws {
         _ = try store.endpoints.set(
-            team: "juice", app: "com.juice", url: EndpointURL(url), allowsHTTP: true, allowsPrivate: allowsPrivate, change)
+            team: "juice", app: "com.juice", url: EndpointURL(url), allowsHTTP: true,
+            allowsPrivate: allowsPrivate, change)
     }
 
     func toggle(_ user: String, on isOn: Bool) throws {
@@ -110,7 +125,9 @@ final class EventFixture: Sendable {
             await delivery.deliverDue()
             guard let endpoint = try store.outbox.waitingEndpoints().first else { break }
             let events = try store.outbox.events(state: .pending)
-            let next = endpoint.failures > 0 ? endpoint.retryAt : events.map(\.nextAttemptAt).min() ?? clock.now
+            let next =
+                endpoint.failures > 0
+                ? endpoint.retryAt : events.map(\.nextAttemptAt).min() ?? clock.now
             clock.advance(max(1, next - clock.now))
         }
         return clock.now - start

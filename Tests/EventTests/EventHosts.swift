@@ -1,9 +1,10 @@
-// Hosts of one installation: `serve` processes on one store, without Postfix, and a receiver of their events.
+// Hosts of one installation: `serve` processes on one store, without Postfix, and a
+// receiver of their events.
 
 import Accounts
-import Events
 import DNSClient
 import DNSTesting
+import Events
 import Foundation
 import InternetMessage
 import PosternConfiguration
@@ -30,18 +31,23 @@ final class EventHosts: Sendable {
 
     /// The environment of a process whose clock is wrong by this number of seconds; its monotonic
     /// clock stays right.
-    func clock(ahead seconds: Int) throws -> [String: String] { try settableClock(ahead: seconds).environment }
+    func clock(ahead seconds: Int) throws -> [String: String] {
+        try settableClock(ahead: seconds).environment
+    }
 
     /// A clock that can be set later.
     func settableClock(ahead seconds: Int) throws -> HostClock {
         let library = folder.appendingPathComponent("wrong_clock.so").path
         if !FileManager.default.fileExists(atPath: library) {
-            let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/wrong_clock.c")
+            let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("Tools/wrong_clock.c")
                 .path
-            let made = try ManagedProcess.run("/usr/bin/cc", ["-O1", "-shared", "-fPIC", "-o", library, source])
+            let made = try ManagedProcess.run(
+                "/usr/bin/cc", ["-O1", "-shared", "-fPIC", "-o", library, source])
             try #require(made.status == 0, "\(made.output)")
         }
-        let clock = HostClock(file: folder.appendingPathComponent("clock-\(UUID().uuidString)"), library: library)
+        let clock = HostClock(
+            file: folder.appendingPathComponent("clock-\(UUID().uuidString)"), library: library)
         try clock.set(ahead: seconds)
         return clock
     }
@@ -53,28 +59,35 @@ final class EventHosts: Sendable {
     ///   - standby: a second server, which continues if the first one is gone.
     ///   - place: an existing folder for the installation; nil for a new one.
     init(
-        _ server: PostgresServer?, users: Int, connectionLimit: Int? = nil, standby: PostgresServer? = nil, place: String? = nil
+        _ server: PostgresServer?, users: Int, connectionLimit: Int? = nil,
+        standby: PostgresServer? = nil, place: String? = nil
     ) async throws {
         program = try ManagedProcess.builtProduct("postern")
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("ph-\(UUID().uuidString.prefix(8))")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "ph-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         receiver = try await TestReceiver()
         dns = try TestDNSServer(zone: ZoneFile(json: Data(Self.zone.utf8)))
-        data = (place.map { URL(fileURLWithPath: $0) } ?? folder).appendingPathComponent("data").path
+        data =
+            (place.map { URL(fileURLWithPath: $0) } ?? folder).appendingPathComponent("data").path
         let schema = "e\(UUID().uuidString.prefix(8).lowercased())"
         var database = try server?.url(schema: schema)
         if let server, let connectionLimit {
-            try server.psql("CREATE USER relay CONNECTION LIMIT \(connectionLimit); ALTER SCHEMA \(schema) OWNER TO relay")
+            try server.psql(
+                "CREATE USER relay CONNECTION LIMIT \(connectionLimit); ALTER SCHEMA \(schema) OWNER TO relay"
+            )
             database = try server.url(schema: schema, user: "relay")
         }
         if let server, let standby {
-            database = database?.replacingOccurrences(of: "@\(server.host)/", with: "@\(server.host),\(standby.host)/")
+            database = database?.replacingOccurrences(
+                of: "@\(server.host)/", with: "@\(server.host),\(standby.host)/")
         }
         // A copy would not be on the disk yet, and a test that removes the disk would lose it.
         if database != nil || place != nil {
             let made = try ManagedProcess.run(
                 program,
-                ["init", "--directory", data, "--relay-domain", "relay.example"] + (database.map { ["--database", $0] } ?? []))
+                ["init", "--directory", data, "--relay-domain", "relay.example"]
+                    + (database.map { ["--database", $0] } ?? []))
             try #require(made.status == 0, "\(made.output)")
         } else {
             try InstallationCopy.make(data, relayDomains: ["relay.example"])
@@ -83,16 +96,21 @@ final class EventHosts: Sendable {
         store = installation.store
         let change = Change(actor: "uid:0", now: 1)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
-        try store.sources.add(team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: 0), change)
+        try store.sources.add(
+            team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: 0),
+            change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         _ = try store.endpoints.set(
-            team: "juice", app: nil, url: EndpointURL("https://hooks.example:\(receiver.port)/"), allowsPrivate: true, change)
+            team: "juice", app: nil, url: EndpointURL("https://hooks.example:\(receiver.port)/"),
+            allowsPrivate: true, change)
         let store = store
         addresses = try (0..<users).map { number in
             _ = try store.users.add(
-                id: "u\(number)", name: nil, inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")),
+                id: "u\(number)", name: nil,
+                inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")),
                 isVerified: true, change)
-            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address.address
+            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address
+                .address
         }
     }
 
@@ -110,7 +128,8 @@ final class EventHosts: Sendable {
     func key(_ arguments: String...) throws -> String {
         let issued = try run(["api-key", "issue"] + arguments)
         return try #require(
-            issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(issued.output)")
+            issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init),
+            "\(issued.output)")
     }
 
     /// A folder that is deleted with everything else.
@@ -133,14 +152,19 @@ final class EventHosts: Sendable {
     func socket(_ name: String) -> String { "\(folder.path)/\(name).sock" }
 
     /// Starts a host; returns when it serves.
-    func serve(_ name: String, settings: [String: String] = [:], environment: [String: String] = [:]) throws -> ManagedProcess {
+    func serve(
+        _ name: String, settings: [String: String] = [:], environment: [String: String] = [:]
+    ) throws -> ManagedProcess {
         let all = [
-            "hostname": "\(name).relay.example", "milter.socket": "unix:\(socket(name))", "dns.servers": "\(dns.address)",
-            "http.listen": "127.0.0.1:0", "http.public_url": "https://relay.example", "operator_address": "ops@operator.example",
+            "hostname": "\(name).relay.example", "milter.socket": "unix:\(socket(name))",
+            "dns.servers": "\(dns.address)",
+            "http.listen": "127.0.0.1:0", "http.public_url": "https://relay.example",
+            "operator_address": "ops@operator.example",
             "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ].merging(settings) { $1 }
         let arguments =
-            ["serve", "--config", data] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+            ["serve", "--config", data]
+            + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
         let process = try ManagedProcess(program, arguments, environment: environment)
         started.with { $0.append(process) }
         try process.waitForLine(containing: "serving")
@@ -175,9 +199,12 @@ final class EventHosts: Sendable {
             guard !all.isEmpty else { throw HarnessError("no event was written") }
             let taken = Set(receiver.taken.map(\.jti))
             if all.allSatisfy({ taken.contains($0.jti) && $0.state == .delivered }) { return }
-            if taken.count > best { (best, end) = (taken.count, Date(timeIntervalSinceNow: 2 * standardTimeout)) }
+            if taken.count > best {
+                (best, end) = (taken.count, Date(timeIntervalSinceNow: 2 * standardTimeout))
+            }
             guard Date() < end else {
-                let logs = processes.map { $0.lines.suffix(5).joined(separator: "\n") }.joined(separator: "\n--\n")
+                let logs = processes.map { $0.lines.suffix(5).joined(separator: "\n") }.joined(
+                    separator: "\n--\n")
                 throw HarnessError("\(taken.count) of \(all.count) events were taken\n\(logs)")
             }
             usleep(50_000)
@@ -193,9 +220,12 @@ final class EventHosts: Sendable {
         for sub in Set(written.map(\.sub)) {
             let times = firsts.filter { $0.sub == sub }.map(\.eventTime)
             #expect(
-                firsts.filter { $0.sub == sub }.map(\.jti) == written.filter { $0.sub == sub }.map(\.jti), "out of order",
+                firsts.filter { $0.sub == sub }.map(\.jti)
+                    == written.filter { $0.sub == sub }.map(\.jti), "out of order",
                 sourceLocation: sourceLocation)
-            #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 }, "times do not rise", sourceLocation: sourceLocation)
+            #expect(
+                zip(times, times.dropFirst()).allSatisfy { $0 < $1 }, "times do not rise",
+                sourceLocation: sourceLocation)
         }
     }
 
@@ -223,5 +253,7 @@ struct HostClock: Sendable {
     /// The environment of the process.
     var environment: [String: String] { ["LD_PRELOAD": library, "WRONG_CLOCK": file.path] }
 
-    func set(ahead seconds: Int) throws { try Data("\(seconds)".utf8).write(to: file, options: .atomic) }
+    func set(ahead seconds: Int) throws {
+        try Data("\(seconds)".utf8).write(to: file, options: .atomic)
+    }
 }

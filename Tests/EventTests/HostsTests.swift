@@ -37,7 +37,9 @@ struct HostsTests {
             let before = receiver.requests.count
             receiver.rule { _, _ in .hang }
             try hosts.toggleAll(rounds: 6, from: 1)
-            try wait("requests are under way", atMost: standardTimeout) { receiver.requests.count > before }
+            try wait("requests are under way", atMost: standardTimeout) {
+                receiver.requests.count > before
+            }
             leader.signal(SIGSTOP)
             let hung = receiver.requests.count - before
             receiver.rule { _, _ in .status(200) }
@@ -62,11 +64,17 @@ struct HostsTests {
         try await withHosts(users: 1) { hosts in
             _ = try hosts.serve("mx1")
             let address = try #require(hosts.addresses.first)
-            let command = ["address", "off", "\(address.localPart)@\(address.domain)", "--config", hosts.data]
-            let made = try ManagedProcess.run(hosts.program, command, environment: hosts.clock(ahead: 3600))
+            let command = [
+                "address", "off", "\(address.localPart)@\(address.domain)", "--config", hosts.data,
+            ]
+            let made = try ManagedProcess.run(
+                hosts.program, command, environment: hosts.clock(ahead: 3600))
             try #require(made.status == 0, "\(made.output)")
             try hosts.waitUntilTaken()
-            let (event, taken) = (try #require(try hosts.store.outbox.events().first), try #require(hosts.receiver.taken.first))
+            let (event, taken) = (
+                try #require(try hosts.store.outbox.events().first),
+                try #require(hosts.receiver.taken.first)
+            )
             #expect(event.createdAt > taken.issuedAt, "the clock was not ahead")
         }
     }
@@ -86,14 +94,17 @@ struct HostsTests {
             _ = try hosts.serve("mx3", environment: hosts.clock(ahead: -30))
             try wait("they are named", atMost: standardTimeout) {
                 let status = (try? said(["status"])) ?? ""
-                return status.contains("mx2.relay.example is 20.") && status.contains("mx3.relay.example is 30.")
+                return status.contains("mx2.relay.example is 20.")
+                    && status.contains("mx3.relay.example is 30.")
             }
             let status = try said(["status"])
             #expect(!status.contains("mx1.relay.example is"), "\(status)")
             // The host with the slow clock reports every two seconds all the same.
             #expect(!status.contains("has not reported"), "\(status)")
             let doctor = try said(["doctor"])
-            #expect(doctor.contains("mx2.relay.example is 20.") && doctor.contains("mx3.relay.example is 30."), "\(doctor)")
+            #expect(
+                doctor.contains("mx2.relay.example is 20.")
+                    && doctor.contains("mx3.relay.example is 30."), "\(doctor)")
         }
     }
 }

@@ -1,7 +1,7 @@
 // The lease with a clock of the test: the process that has it, and one that wrongly assumes so.
 
-import Database
 import Accounts
+import Database
 import Events
 import Foundation
 import PosternSQLite
@@ -18,13 +18,16 @@ import Testing
     }
 
     private func withLeases(_ body: (LeaseRepository, Clock) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-lease-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-lease-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
+        let database = try MigratedStore.sqlite(
+            at: folder.appendingPathComponent("postern.db").path)
         defer { try? database.close() }
         let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
-        try body(Store(database: database, keys: keys, relayDomains: ["relay.example"]).leases, Clock())
+        try body(
+            Store(database: database, keys: keys, relayDomains: ["relay.example"]).leases, Clock())
     }
 
     private func lease(_ leases: LeaseRepository, _ clock: Clock) -> LeaderLease {

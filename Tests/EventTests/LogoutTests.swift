@@ -4,10 +4,10 @@ import Accounts
 import Database
 import Events
 import InternetMessage
-import Support
 import Logging
 import MailCrypto
 import SignIn
+import Support
 import TestSupport
 import Testing
 
@@ -23,7 +23,8 @@ import Testing
             let (store, change) = (fixture.store, fixture.change)
             _ = try store.apps.add(team: "juice", clientID: "com.pulp", group: nil, change)
             for app in ["com.juice", "com.pulp"] {
-                try store.clients.addRedirect(team: "juice", clientID: app, uri: Self.redirect, change)
+                try store.clients.addRedirect(
+                    team: "juice", clientID: app, uri: Self.redirect, change)
             }
             try set("https://hooks.example:\(receiver.port)/logout", fixture)
             try await body(fixture, receiver, delivery(fixture))
@@ -34,19 +35,23 @@ import Testing
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         return LogoutDelivery(
-            logouts: fixture.store.logouts, signer: fixture.signer, issuer: EventFixture.issuer, poster: fixture.poster,
+            logouts: fixture.store.logouts, signer: fixture.signer, issuer: EventFixture.issuer,
+            poster: fixture.poster,
             resolver: fixture.resolver, threads: fixture.threads, allowsPrivate: allowsPrivate,
             now: { [clock = fixture.clock] in clock.now }, random: { 0.5 }, logger: logger)
     }
 
     private func set(_ uri: String?, _ fixture: EventFixture) throws {
-        var settings = try fixture.store.openIDClients.settings(team: "juice", clientID: "com.juice")
+        var settings = try fixture.store.openIDClients.settings(
+            team: "juice", clientID: "com.juice")
         settings.logoutURI = uri
         try fixture.store.setClient(settings, team: "juice", clientID: "com.juice", fixture.change)
     }
 
     /// Signs a user in on the page; returns the session's token.
-    private func signIn(_ fixture: EventFixture, _ user: String = "u0", replacing old: String? = nil) throws -> String {
+    private func signIn(
+        _ fixture: EventFixture, _ user: String = "u0", replacing old: String? = nil
+    ) throws -> String {
         let (page, now) = (fixture.store.page, fixture.clock.now)
         let link = try #require(
             try page.signInLink(
@@ -65,10 +70,12 @@ import Testing
     private func use(_ app: String, _ fixture: EventFixture, _ token: String) throws -> String {
         let session = try session(fixture, token)
         var request = ProviderAuthorization(
-            grant: AuthorizationRequest(clientID: app, userID: session.userID), redirectURI: Self.redirect, scopes: ["openid"],
+            grant: AuthorizationRequest(clientID: app, userID: session.userID),
+            redirectURI: Self.redirect, scopes: ["openid"],
             nonce: nil, challenge: nil, orgID: nil, authenticatedAt: fixture.clock.now)
         request.session = session.number
-        return try #require(try fixture.store.provider.authorize(request, fixture.change) { $0.subject.sessionID })
+        return try #require(
+            try fixture.store.provider.authorize(request, fixture.change) { $0.subject.sessionID })
     }
 
     private func part(_ token: String, _ index: Int) throws -> JSONObject {
@@ -84,22 +91,30 @@ import Testing
         try await withLogouts { fixture, receiver, delivery in
             let token = try signIn(fixture)
             let name = try use("com.juice", fixture, token)
-            #expect(try use("com.juice", fixture, token) == name && use("com.pulp", fixture, token) != name)
+            #expect(
+                try use("com.juice", fixture, token) == name
+                    && use("com.pulp", fixture, token) != name)
             await delivery.deliverDue()
             #expect(receiver.logouts == [])
-            try fixture.store.page.signOut(session(fixture, token), everywhere: false, now: fixture.clock.now)
+            try fixture.store.page.signOut(
+                session(fixture, token), everywhere: false, now: fixture.clock.now)
             await delivery.deliverDue()
             let logout = try #require(receiver.logouts.first)
             #expect(receiver.logouts.count == 1)
             #expect(try part(logout, 0)["typ"]?.string == "logout+jwt")
             let claims = try part(logout, 1)
-            let account = try #require(try fixture.store.accounts.accounts(team: "juice", user: "u0").first)
+            let account = try #require(
+                try fixture.store.accounts.accounts(team: "juice", user: "u0").first)
             #expect(
                 claims == [
-                    "iss": .string(EventFixture.issuer), "aud": .string("com.juice"), "iat": .integer(fixture.clock.now),
-                    "exp": .integer(fixture.clock.now + 120), "jti": claims["jti"] ?? .null, "sub": .string(account.sub),
+                    "iss": .string(EventFixture.issuer), "aud": .string("com.juice"),
+                    "iat": .integer(fixture.clock.now),
+                    "exp": .integer(fixture.clock.now + 120), "jti": claims["jti"] ?? .null,
+                    "sub": .string(account.sub),
                     "sid": .string(name),
-                    "events": .object(["http://schemas.openid.net/event/backchannel-logout": .object([:])]),
+                    "events": .object([
+                        "http://schemas.openid.net/event/backchannel-logout": .object([:])
+                    ]),
                 ])
             #expect(claims["jti"]?.string?.utf8.count == 32)
             #expect(try fixture.store.logouts.waiting() == 0)
@@ -147,7 +162,8 @@ import Testing
             let tokens = try (0..<3).map { _ in try signIn(fixture) }
             for token in tokens { try use("com.juice", fixture, token) }
             func end(_ index: Int) throws {
-                try fixture.store.page.signOut(session(fixture, tokens[index]), everywhere: false, now: fixture.clock.now)
+                try fixture.store.page.signOut(
+                    session(fixture, tokens[index]), everywhere: false, now: fixture.clock.now)
             }
             receiver.answerLogouts(503)
             try end(0)
@@ -181,13 +197,16 @@ import Testing
             let silent = try await TestReceiver()
             defer { Task { await silent.stop() } }
             silent.answerLogouts(nil)
-            var settings = try fixture.store.openIDClients.settings(team: "juice", clientID: "com.pulp")
+            var settings = try fixture.store.openIDClients.settings(
+                team: "juice", clientID: "com.pulp")
             settings.logoutURI = "https://hooks.example:\(silent.port)/logout"
-            try fixture.store.setClient(settings, team: "juice", clientID: "com.pulp", fixture.change)
+            try fixture.store.setClient(
+                settings, team: "juice", clientID: "com.pulp", fixture.change)
             func end(_ app: String) throws -> String {
                 let token = try signIn(fixture)
                 let name = try use(app, fixture, token)
-                try fixture.store.page.signOut(session(fixture, token), everywhere: false, now: fixture.clock.now)
+                try fixture.store.page.signOut(
+                    session(fixture, token), everywhere: false, now: fixture.clock.now)
                 return name
             }
             let pulp = try end("com.pulp")
@@ -208,12 +227,15 @@ import Testing
     /// end.
     @Test func session_thatEnded_isInNoFurtherToken() async throws {
         try await withLogouts { fixture, _, _ in
-            func codes() throws -> Int64 { try fixture.store.database.value("SELECT COUNT(*) FROM authorization_codes") ?? 0 }
+            func codes() throws -> Int64 {
+                try fixture.store.database.value("SELECT COUNT(*) FROM authorization_codes") ?? 0
+            }
             let (first, second) = (try signIn(fixture), try signIn(fixture))
             try use("com.juice", fixture, first)
             try use("com.juice", fixture, second)
             #expect(try codes() == 2)
-            try fixture.store.page.signOut(session(fixture, first), everywhere: false, now: fixture.clock.now)
+            try fixture.store.page.signOut(
+                session(fixture, first), everywhere: false, now: fixture.clock.now)
             #expect(try codes() == 1)
         }
     }
@@ -222,7 +244,8 @@ import Testing
         try await withLogouts { fixture, receiver, delivery in
             let token = try signIn(fixture)
             try use("com.juice", fixture, token)
-            try fixture.store.page.signOut(session(fixture, token), everywhere: false, now: fixture.clock.now)
+            try fixture.store.page.signOut(
+                session(fixture, token), everywhere: false, now: fixture.clock.now)
             await self.delivery(fixture, allowsPrivate: false).deliverDue()
             #expect(receiver.logouts == [])
             #expect(try fixture.store.logouts.waiting() == 1)
@@ -237,9 +260,13 @@ import Testing
             for isRevoked in [false, true] {
                 let token = try signIn(fixture)
                 try use("com.juice", fixture, token)
-                let account = try #require(try fixture.store.accounts.accounts(team: "juice", user: "u0").first)
-                if isRevoked { _ = try fixture.store.grants.revokeAll(account: account.number, fixture.change) }
-                try fixture.store.page.signOut(session(fixture, token), everywhere: false, now: fixture.clock.now)
+                let account = try #require(
+                    try fixture.store.accounts.accounts(team: "juice", user: "u0").first)
+                if isRevoked {
+                    _ = try fixture.store.grants.revokeAll(account: account.number, fixture.change)
+                }
+                try fixture.store.page.signOut(
+                    session(fixture, token), everywhere: false, now: fixture.clock.now)
                 if !isRevoked { try set(nil, fixture) }
                 await delivery.deliverDue()
                 #expect(receiver.logouts == [])
@@ -250,7 +277,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "juice.example/out", "http://juice.example/out", "https://juice.example/#x", "https://a:b@juice.example/",
+        "", "juice.example/out", "http://juice.example/out", "https://juice.example/#x",
+        "https://a:b@juice.example/",
         "https://juice.example/ out", "javascript:alert(1)",
     ])
     func logoutURI_thatIsNotHTTPS_isRefused(_ uri: String) async throws {

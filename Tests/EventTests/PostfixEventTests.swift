@@ -6,10 +6,14 @@ import RelayHarness
 import TestSupport
 import Testing
 
-@Suite(.blocking, .enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix"))
+@Suite(
+    .blocking,
+    .enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix"))
 struct PostfixEventTests {
     /// A relay with team juice, user anna, a working endpoint, and a message that arrived.
-    private static func world() async throws -> (fixture: RelayFixture, receiver: TestReceiver, address: String) {
+    private static func world() async throws -> (
+        fixture: RelayFixture, receiver: TestReceiver, address: String
+    ) {
         let receiver = try await TestReceiver()
         var options = RelayFixture.Options()
         options.zone = """
@@ -17,12 +21,16 @@ struct PostfixEventTests {
              "milk.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "hooks.example": {"A": ["127.0.0.1"]}}
             """
         options.settings = [
-            "http.public_url": "https://relay.example", "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
+            "http.public_url": "https://relay.example",
+            "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ]
         let fixture = try RelayFixture(options)
         try fixture.addTeam("juice", name: "The Juice Company", source: "juice.example")
         try fixture.run(["app", "add", "juice", "com.juice"])
-        try fixture.run(["endpoint", "set", "juice", "https://hooks.example:\(receiver.port)/events", "--allow-private"])
+        try fixture.run([
+            "endpoint", "set", "juice", "https://hooks.example:\(receiver.port)/events",
+            "--allow-private",
+        ])
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
         let address = try fixture.address("juice", "anna")
         #expect(try send(fixture, to: address) == "250")
@@ -31,9 +39,11 @@ struct PostfixEventTests {
     }
 
     /// Code and enhanced code of the reply to a message, at any point of the transaction.
-    private static func send(_ fixture: RelayFixture, from domain: String = "juice.example", to address: String) throws -> String
-    {
-        let text = "From: news@\(domain)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(UUID().uuidString)@\(domain)>\n\nHello\n"
+    private static func send(
+        _ fixture: RelayFixture, from domain: String = "juice.example", to address: String
+    ) throws -> String {
+        let text =
+            "From: news@\(domain)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(UUID().uuidString)@\(domain)>\n\nHello\n"
         let result = try fixture.send(from: "bounce@\(domain)", to: [address], text)
         let reply = result.data ?? result.recipients.first
         let words = "\(reply.map { "\($0)" } ?? "")".split(separator: " ")
@@ -49,7 +59,9 @@ struct PostfixEventTests {
         return receiver.taken.map(\.type)
     }
 
-    @Test(.timeLimit(.minutes(15))) func forwarding_switchedOff_refusesMailAndNotifiesTeam() async throws {
+    @Test(.timeLimit(.minutes(15))) func forwarding_switchedOff_refusesMailAndNotifiesTeam()
+        async throws
+    {
         let (fixture, receiver, address) = try await Self.world()
         let start = ContinuousClock.now
         try fixture.run(["address", "off", address])
@@ -69,7 +81,9 @@ struct PostfixEventTests {
         await receiver.stop()
     }
 
-    @Test(.timeLimit(.minutes(15))) func account_revokedOrDeleted_refusesMailAndNotifiesTeam() async throws {
+    @Test(.timeLimit(.minutes(15))) func account_revokedOrDeleted_refusesMailAndNotifiesTeam()
+        async throws
+    {
         let (fixture, receiver, address) = try await Self.world()
         try fixture.run(["account", "revoke", "juice", "anna"])
         #expect(try Self.send(fixture, to: address) == "550 5.1.6")
@@ -85,7 +99,9 @@ struct PostfixEventTests {
         await receiver.stop()
     }
 
-    @Test(.timeLimit(.minutes(15))) func transfer_finished_oldAddressTakesNewTeamsMail() async throws {
+    @Test(.timeLimit(.minutes(15))) func transfer_finished_oldAddressTakesNewTeamsMail()
+        async throws
+    {
         let (fixture, receiver, address) = try await Self.world()
         try fixture.addTeam("milk", name: "Milk", source: "milk.example")
         #expect(try Self.send(fixture, from: "milk.example", to: address) == "550 5.1.1")
@@ -101,7 +117,8 @@ struct PostfixEventTests {
         let arrived = try fixture.arrival(for: "anna@home.example", number: 3)
         let from = arrived.fields.first { $0.lowercased().hasPrefix("from:") } ?? ""
         let reverse = String(from.split(separator: "<").last?.split(separator: ">").first ?? "")
-        let reply = "From: anna@home.example\nTo: \(reverse)\nSubject: Re: Test\nMessage-ID: <r@home.example>\n\nHello\n"
+        let reply =
+            "From: anna@home.example\nTo: \(reverse)\nSubject: Re: Test\nMessage-ID: <r@home.example>\n\nHello\n"
         let result = try fixture.send(from: "anna@home.example", to: [reverse], reply)
         #expect(result.data?.code == 250, "\(result)")
         let answer = try fixture.arrival(for: "news@milk.example")

@@ -11,16 +11,23 @@ import SignIn
 import TestSupport
 import Testing
 
-@Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
+@Suite(
+    .blocking,
+    .enabled(
+        if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct SignalPollerTests {
-    @Test(.timeLimit(.minutes(10))) func signalPoller_faultyTransmitter_takesEachEventOnce() async throws {
+    @Test(.timeLimit(.minutes(10))) func signalPoller_faultyTransmitter_takesEachEventOnce()
+        async throws
+    {
         let fixture = try EventFixture()
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "Tools/ssf_transmitter.py")
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent(
+                "Tools/ssf_transmitter.py")
         let transmitter = try ManagedProcess(
             try #require(ReceiverExampleTests.python), ["-u", script.path],
             environment: [
-                "ISSUER": "https://idp.example", "AUDIENCE": "com.juice", "SUBJECT": "001.abc", "NOW": "\(fixture.clock.now)",
+                "ISSUER": "https://idp.example", "AUDIENCE": "com.juice", "SUBJECT": "001.abc",
+                "NOW": "\(fixture.clock.now)",
                 "TOKEN": "polling", "PATH": "/usr/bin:/bin",
             ])
         defer { transmitter.end() }
@@ -29,10 +36,12 @@ struct SignalPollerTests {
         let store = fixture.store
         _ = try store.issuers.add(
             Issuer(
-                name: "idp", iss: "https://idp.example", source: .uri, location: "\(place)/jwks", allowsHTTP: false,
+                name: "idp", iss: "https://idp.example", source: .uri, location: "\(place)/jwks",
+                allowsHTTP: false,
                 algorithms: ["RS256"], nonceForm: "raw", leeway: 60), fixture.change)
         try store.issuerPolls.set(
-            IssuerPoll(issuer: "idp", url: "\(place)/poll", allowsHTTP: false), token: "polling", fixture.change)
+            IssuerPoll(issuer: "idp", url: "\(place)/poll", allowsHTTP: false), token: "polling",
+            fixture.change)
         let account = try #require(try store.accounts.accounts().first)
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
@@ -47,7 +56,9 @@ struct SignalPollerTests {
         let trust = IssuerTrust(store, now: { clock.now }, logger: logger)
         let poller = SignalPoller(
             store, issuers: trust.issuers,
-            intake: SignalIntake(store, keys: trust.keys, ownIssuer: EventFixture.issuer, now: { clock.now }, logger: logger),
+            intake: SignalIntake(
+                store, keys: trust.keys, ownIssuer: EventFixture.issuer, now: { clock.now },
+                logger: logger),
             logger: logger)
         for _ in 0..<20 where !transmitter.lines.contains("empty") { await poller.round() }
         let said = transmitter.lines
@@ -55,7 +66,8 @@ struct SignalPollerTests {
         let refused = said.filter { $0.hasPrefix("err ") }.sorted()
         #expect(
             refused == [
-                "err elsewhere invalid_audience", "err garbage invalid_request", "err identity invalid_request",
+                "err elsewhere invalid_audience", "err garbage invalid_request",
+                "err identity invalid_request",
                 "err renamed invalid_request", "err stranger invalid_key",
             ])
         #expect(Set(said.filter { $0.hasPrefix("ack ") }).count == 151)
@@ -63,7 +75,8 @@ struct SignalPollerTests {
         let history = try #require(
             try store.history.history(
                 team: client.teamNumber, group: client.groupNumber,
-                subject: .external(issuer: "https://idp.example", subject: "001.abc"), now: clock.now))
+                subject: .external(issuer: "https://idp.example", subject: "001.abc"),
+                now: clock.now))
         #expect(history.riskEvents30d == 151 && history.lastRiskEvent == "credential-compromise")
         // The account is unchanged.
         #expect(history.grant?.isAuthorized == true && history.isForwardingOn == true)

@@ -5,37 +5,42 @@ import Accounts
 import Events
 import Foundation
 import InternetMessage
-import Support
 import Monitoring
 import PostfixHarness
 import PostgresHarness
 import SharedSignals
 import SignIn
+import Support
 import TestSupport
 import Testing
 
 /// The receiver of Tools/ssf_receiver.py, as a process.
 final class PythonReceiver: Sendable {
-    static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-        "Tools/ssf_receiver.py"
-    )
-    .path
+    static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent(
+            "Tools/ssf_receiver.py"
+        )
+        .path
     static let authorization = "Bearer receivers-own"
 
     let process: ManagedProcess
     private let database: String
 
     /// - Parameter keys: the JWK Set of the transmitter.
-    init(_ mode: String, folder: URL, issuer: String, keys: [UInt8], _ environment: [String: String]) throws {
+    init(
+        _ mode: String, folder: URL, issuer: String, keys: [UInt8], _ environment: [String: String]
+    ) throws {
         let file = folder.appendingPathComponent("\(mode)-keys.json")
         try Data(keys).write(to: file)
         database = folder.appendingPathComponent("\(mode).db").path
         let all = [
             "ISSUER": issuer, "AUDIENCE": "com.juice", "KEYS": file.path, "DATABASE": database,
-            "CERTIFICATE": TestReceiver.certificate("receiver.pem"), "KEY": TestReceiver.certificate("receiver-key.pem"),
+            "CERTIFICATE": TestReceiver.certificate("receiver.pem"),
+            "KEY": TestReceiver.certificate("receiver-key.pem"),
             "PATH": "/usr/bin:/bin",
         ].merging(environment) { $1 }
-        process = try ManagedProcess(try #require(ReceiverExampleTests.python), ["-u", Self.script, mode], environment: all)
+        process = try ManagedProcess(
+            try #require(ReceiverExampleTests.python), ["-u", Self.script, mode], environment: all)
     }
 
     /// The port of a push receiver.
@@ -50,7 +55,8 @@ final class PythonReceiver: Sendable {
             import sqlite3, sys
             for row in sqlite3.connect(sys.argv[1], timeout=30).execute("SELECT jti, subject, event FROM taken ORDER BY n"): print(*row)
             """
-        let read = try ManagedProcess.run(try #require(ReceiverExampleTests.python), ["-c", code, database])
+        let read = try ManagedProcess.run(
+            try #require(ReceiverExampleTests.python), ["-c", code, database])
         try #require(read.status == 0, "\(read.output)")
         return read.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
     }
@@ -62,7 +68,8 @@ final class PythonReceiver: Sendable {
         for account in Set(written.map(\.accountNumber)) {
             let ofAccount = written.filter { $0.accountNumber == account }.map(\.jti)
             #expect(
-                taken.map { $0[0] }.filter { ofAccount.contains($0) } == ofAccount, "out of order", sourceLocation: sourceLocation
+                taken.map { $0[0] }.filter { ofAccount.contains($0) } == ofAccount, "out of order",
+                sourceLocation: sourceLocation
             )
         }
     }
@@ -70,8 +77,11 @@ final class PythonReceiver: Sendable {
 
 extension Store {
     /// Creates the stream of com.juice.
-    fileprivate func addStream(_ text: String, issuer: String, _ change: Change) throws -> EventStream {
-        let request = try StreamRequest(StrictJSON.parseObject(Array(text.utf8), limit: 65_536), isNew: true)
+    fileprivate func addStream(
+        _ text: String, issuer: String, _ change: Change
+    ) throws -> EventStream {
+        let request = try StreamRequest(
+            StrictJSON.parseObject(Array(text.utf8), limit: 65_536), isNew: true)
         return try streams.add(
             StreamRepository.Owner(team: "juice", group: nil), app: "com.juice", request,
             StreamRepository.Rules(issuer: issuer, allowsPrivate: true), change)
@@ -82,10 +92,14 @@ extension Store {
     }
 }
 
-@Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
+@Suite(
+    .blocking,
+    .enabled(
+        if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct StreamReceiverTests {
     private static func push(_ port: Int, authorization: Bool = true) -> String {
-        let header = authorization ? #","authorization_header":"\#(PythonReceiver.authorization)""# : ""
+        let header =
+            authorization ? #","authorization_header":"\#(PythonReceiver.authorization)""# : ""
         return
             #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://hooks.example:\#(port)/events"\#(header)}}"#
     }
@@ -101,11 +115,14 @@ struct StreamReceiverTests {
         return try await signer.publishedKeys()
     }
 
-    @Test(.timeLimit(.minutes(15))) func stream_slowOrFailingReceiver_getsEventsInOrder() async throws {
+    @Test(.timeLimit(.minutes(15))) func stream_slowOrFailingReceiver_getsEventsInOrder()
+        async throws
+    {
         let fixture = try EventFixture(users: 4, timeout: 2)
         Self.setClock(fixture)
         let receiver = try PythonReceiver(
-            "push", folder: fixture.folder, issuer: EventFixture.issuer, keys: try await Self.keys(fixture.signer),
+            "push", folder: fixture.folder, issuer: EventFixture.issuer,
+            keys: try await Self.keys(fixture.signer),
             [
                 "AUTHORIZATION": PythonReceiver.authorization,
                 "BEHAVIOURS":
@@ -130,7 +147,8 @@ struct StreamReceiverTests {
         let uris = Set(try receiver.taken().map { $0[2] })
         #expect(
             uris == [
-                EventType.emailDisabled.facts.uri, EventType.emailEnabled.facts.uri, SecurityEventURI.sessionRevoked,
+                EventType.emailDisabled.facts.uri, EventType.emailEnabled.facts.uri,
+                SecurityEventURI.sessionRevoked,
                 SecurityEventURI.accountPurged,
             ])
         await fixture.stop()
@@ -140,37 +158,52 @@ struct StreamReceiverTests {
         let fixture = try EventFixture(users: 2, timeout: 5)
         Self.setClock(fixture)
         let receiver = try PythonReceiver(
-            "push", folder: fixture.folder, issuer: EventFixture.issuer, keys: try await Self.keys(fixture.signer),
+            "push", folder: fixture.folder, issuer: EventFixture.issuer,
+            keys: try await Self.keys(fixture.signer),
             ["AUTHORIZATION": "Bearer another"])
         defer { receiver.process.end() }
         let stream = try fixture.store.addStream(
-            Self.push(try receiver.port(), authorization: false), issuer: EventFixture.issuer, fixture.change)
+            Self.push(try receiver.port(), authorization: false), issuer: EventFixture.issuer,
+            fixture.change)
         for user in 0..<2 { try fixture.toggle("u\(user)", on: false) }
         await fixture.delivery.deliverDue()
         // All other events would fail in the same way, so the endpoint pauses.
-        let endpoint = try #require(try fixture.store.outbox.waitingEndpoints().first { $0.number == stream.number })
-        #expect(endpoint.failures > 0 && endpoint.lastError == "the response has status 400 (authentication_failed)")
+        let endpoint = try #require(
+            try fixture.store.outbox.waitingEndpoints().first { $0.number == stream.number })
+        #expect(
+            endpoint.failures > 0
+                && endpoint.lastError == "the response has status 400 (authentication_failed)")
         #expect(try receiver.taken().isEmpty)
         await fixture.stop()
     }
 
     /// `events.private_receivers: no` must also stop receivers that were allowed before.
-    @Test(arguments: [true, false]) func stream_privateReceiverNoLongerAllowed_isRefused(_ isHTTP: Bool) async throws {
+    @Test(arguments: [true, false]) func stream_privateReceiverNoLongerAllowed_isRefused(
+        _ isHTTP: Bool
+    ) async throws {
         let fixture = try EventFixture(allowsPrivateStreams: false)
         let receiver = try await TestReceiver()
-        let url = isHTTP ? "http://hooks.example:\(receiver.port)/" : "https://hooks.example:\(receiver.port)/"
+        let url =
+            isHTTP
+            ? "http://hooks.example:\(receiver.port)/" : "https://hooks.example:\(receiver.port)/"
         let stream = try fixture.store.addStream(
-            #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"\#(url)"}}"#, issuer: EventFixture.issuer, fixture.change)
+            #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"\#(url)"}}"#,
+            issuer: EventFixture.issuer, fixture.change)
         // An administrator set this endpoint, so it continues.
         try fixture.endpoint(receiver)
         try fixture.toggle("u0", on: false)
         await fixture.delivery.deliverDue()
         #expect(receiver.taken.map(\.type) == ["email-disabled"])
-        let failed = try #require(try fixture.store.endpoints.endpoints().first { $0.number == stream.number })
+        let failed = try #require(
+            try fixture.store.endpoints.endpoints().first { $0.number == stream.number })
         #expect(failed.failures == 1 && failed.pending == 1)
-        #expect(failed.lastError?.hasSuffix("and events.private_receivers is no") == true, "\(failed.lastError ?? "-")")
+        #expect(
+            failed.lastError?.hasSuffix("and events.private_receivers is no") == true,
+            "\(failed.lastError ?? "-")")
         #expect(try fixture.store.events.forbiddenStreams().map(\.stream) == [stream.id])
-        #expect(try StatusReport.receivers(fixture.store).first?.sentence.contains("stream \(stream.id) of com.juice") == true)
+        #expect(
+            try StatusReport.receivers(fixture.store).first?.sentence.contains(
+                "stream \(stream.id) of com.juice") == true)
         await receiver.stop()
         await fixture.stop()
     }
@@ -178,16 +211,20 @@ struct StreamReceiverTests {
     @Test func notification_apple2025Dialect_namesAccountDeleted() async throws {
         try await withFixture { fixture, receiver in
             _ = try fixture.store.endpoints.set(
-                team: "juice", app: "com.juice", url: EndpointURL("https://hooks.example:\(receiver.port)/"), allowsPrivate: true,
+                team: "juice", app: "com.juice",
+                url: EndpointURL("https://hooks.example:\(receiver.port)/"), allowsPrivate: true,
                 dialect: .apple2025, fixture.change)
             try fixture.toggle("u0", on: false)
             try fixture.store.accounts.delete(
-                account: try #require(fixture.store.accounts.accounts().first).number, fixture.change)
+                account: try #require(fixture.store.accounts.accounts().first).number,
+                fixture.change)
             try await fixture.deliver(within: 10)
             #expect(receiver.taken.map(\.type) == ["email-disabled", "account-deleted"])
             for payload in receiver.payloads {
                 let claims = try StrictJSON.parseObject(CompactJWS(payload).payload, limit: 65_536)
-                #expect(try claims["exp"]?.number?.integer == #require(claims["iat"]?.number?.integer) + 86_400)
+                #expect(
+                    try claims["exp"]?.number?.integer == #require(claims["iat"]?.number?.integer)
+                        + 86_400)
             }
             // Our own intake accepts both names.
             #expect(AccountEventKind(type: "account-deleted") == .accountDelete)
@@ -197,13 +234,20 @@ struct StreamReceiverTests {
 }
 
 /// Hosts that are killed during deliveries, while one receiver gets pushes and another one polls.
-@Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
+@Suite(
+    .blocking,
+    .enabled(
+        if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct StreamHostsTests {
     private static let (users, rounds) = (10, 12)
 
-    @Test(.timeLimit(.minutes(20))) func stream_hostKilled_losesNothing() async throws { try await run(nil, hosts: 1) }
+    @Test(.timeLimit(.minutes(20))) func stream_hostKilled_losesNothing() async throws {
+        try await run(nil, hosts: 1)
+    }
 
-    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
+    @Test(
+        .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"),
+        .timeLimit(.minutes(20)))
     func stream_oneOfTwoHostsKilled_losesNothing() async throws {
         let server = try #require(PostgresServer.shared)
         try await run(server, hosts: 2)
@@ -224,34 +268,40 @@ struct StreamHostsTests {
         let change = Change(actor: "uid:0", now: 1)
         let folder = URL(fileURLWithPath: try hosts.newFolder("receivers"))
         let signer = IdentitySigner(
-            store.identityKeys, now: { Int64(Date().timeIntervalSince1970) }, logger: .init(label: "test"))
+            store.identityKeys, now: { Int64(Date().timeIntervalSince1970) },
+            logger: .init(label: "test"))
         _ = try await signer.key(.rs256)
         let keys = try await signer.publishedKeys()
         // A group of apps has one stream: com.juice gets pushes, com.press polls.
         _ = try store.apps.add(team: "juice", clientID: "com.press", group: nil, change)
         for user in 0..<Self.users {
-            _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.press", userID: "u\(user)"), change)
+            _ = try store.grants.authorize(
+                AuthorizationRequest(clientID: "com.press", userID: "u\(user)"), change)
         }
         let pushed = try PythonReceiver(
-            "push", folder: folder, issuer: issuer, keys: keys, ["AUTHORIZATION": PythonReceiver.authorization])
+            "push", folder: folder, issuer: issuer, keys: keys,
+            ["AUTHORIZATION": PythonReceiver.authorization])
         defer { pushed.process.end() }
         let push = try store.addStream(
             #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://hooks.example:\#(try pushed.port())/","authorization_header":"\#(PythonReceiver.authorization)"}}"#,
             issuer: issuer, change)
         let poll = try store.streams.add(
-            StreamRepository.Owner(team: "juice", group: nil), app: "com.press", StreamRequest([:], isNew: true),
+            StreamRepository.Owner(team: "juice", group: nil), app: "com.press",
+            StreamRequest([:], isNew: true),
             StreamRepository.Rules(issuer: issuer, allowsPrivate: true), change)
         let places = folder.appendingPathComponent("hosts")
         var running: [ManagedProcess] = []
         func start(_ number: Int) throws {
-            let process = try hosts.serve("mx\(number)", settings: ["events.private_receivers": "yes"])
+            let process = try hosts.serve(
+                "mx\(number)", settings: ["events.private_receivers": "yes"])
             try process.waitForLine(containing: "listening for HTTP")
             if number < running.count { running[number] = process } else { running.append(process) }
             let urls = running.compactMap { process in
-                process.lines.first { $0.contains("listening for HTTP") }?.split(separator: " ").first {
-                    $0.hasPrefix("address=")
-                }
-                .map { "http://\($0.dropFirst(8))/ssf/poll/\(poll.id)" }
+                process.lines.first { $0.contains("listening for HTTP") }?.split(separator: " ")
+                    .first {
+                        $0.hasPrefix("address=")
+                    }
+                    .map { "http://\($0.dropFirst(8))/ssf/poll/\(poll.id)" }
             }
             try #require(urls.count == running.count)
             try Data(urls.joined(separator: "\n").utf8).write(to: places, options: .atomic)
@@ -260,7 +310,8 @@ struct StreamHostsTests {
         let polling = try PythonReceiver(
             "poll", folder: folder, issuer: issuer, keys: keys,
             [
-                "AUDIENCE": "com.press", "HOSTS": places.path, "TOKEN": try hosts.key("juice", "--scope", "ssf.manage"),
+                "AUDIENCE": "com.press", "HOSTS": places.path,
+                "TOKEN": try hosts.key("juice", "--scope", "ssf.manage"),
                 "WANTED": "\(Self.users * Self.rounds)",
             ])
         defer { polling.process.end() }

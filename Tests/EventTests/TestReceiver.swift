@@ -1,13 +1,13 @@
 // A receiver of events on loopback: HTTPS with a certificate for hooks.example, and the behaviour
 // that a test sets.
 
-import SignIn
 import Foundation
-import Support
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+import SignIn
+import Support
 import Synchronization
 
 /// An event that arrived.
@@ -53,20 +53,27 @@ final class TestReceiver: Sendable {
 
     /// The path of a test certificate.
     static func certificate(_ name: String) -> String {
-        URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Certificates/\(name)").path
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "Certificates/\(name)"
+        ).path
     }
 
     init(isSecure: Bool = true, port: Int = 0) async throws {
         let context = try NIOSSLContext(
             configuration: .makeServerConfiguration(
-                certificateChain: NIOSSLCertificate.fromPEMFile(Self.certificate("receiver.pem")).map { .certificate($0) },
-                privateKey: .privateKey(NIOSSLPrivateKey(file: Self.certificate("receiver-key.pem"), format: .pem))))
+                certificateChain: NIOSSLCertificate.fromPEMFile(Self.certificate("receiver.pem"))
+                    .map { .certificate($0) },
+                privateKey: .privateKey(
+                    NIOSSLPrivateKey(file: Self.certificate("receiver-key.pem"), format: .pem))))
         let box = Box()
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    if isSecure { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context)) }
+                    if isSecure {
+                        try channel.pipeline.syncOperations.addHandler(
+                            NIOSSLServerHandler(context: context))
+                    }
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(Handler(box))
                 }
@@ -118,13 +125,17 @@ final class TestReceiver: Sendable {
     private static func read(_ body: [UInt8]) throws -> (ReceivedEvent, String) {
         let token = try IncomingEvent.payload(of: body)
         let claims = try StrictJSON.parseObject(token.payload, limit: 65_536)
-        let event = try StrictJSON.parseObject(Array((claims["events"]?.string ?? "").utf8), limit: 65_536)
+        let event = try StrictJSON.parseObject(
+            Array((claims["events"]?.string ?? "").utf8), limit: 65_536)
         let text = try StrictJSON.parseObject(body, limit: 65_536)["payload"]?.string ?? ""
         return (
             ReceivedEvent(
-                jti: claims["jti"]?.string ?? "", audience: claims["aud"]?.string ?? "", type: event["type"]?.string ?? "",
-                sub: event["sub"]?.string ?? "", email: event["email"]?.string, decision: event["decision_id"]?.string,
-                eventTime: event["event_time"]?.number?.integer ?? 0, issuedAt: claims["iat"]?.number?.integer ?? 0), text
+                jti: claims["jti"]?.string ?? "", audience: claims["aud"]?.string ?? "",
+                type: event["type"]?.string ?? "",
+                sub: event["sub"]?.string ?? "", email: event["email"]?.string,
+                decision: event["decision_id"]?.string,
+                eventTime: event["event_time"]?.number?.integer ?? 0,
+                issuedAt: claims["iat"]?.number?.integer ?? 0), text
         )
     }
 
@@ -147,7 +158,8 @@ final class TestReceiver: Sendable {
             case .head(let head):
                 body = []
                 isPost = head.method == .POST
-                isForm = head.headers.first(name: "Content-Type") == "application/x-www-form-urlencoded"
+                isForm =
+                    head.headers.first(name: "Content-Type") == "application/x-www-form-urlencoded"
             case .body(let buffer): body += Array(buffer.readableBytesView)
             case .end:
                 let receiver = box.receiver.withLock { $0 }
@@ -158,11 +170,13 @@ final class TestReceiver: Sendable {
                 case .status(let code, let fields):
                     var headers = HTTPHeaders(fields.map { ($0.key, $0.value) })
                     headers.add(name: "Content-Length", value: "0")
-                    let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: code), headers: headers)
+                    let head = HTTPResponseHead(
+                        version: .http1_1, status: .init(statusCode: code), headers: headers)
                     context.write(wrapOutboundOut(.head(head)), promise: nil)
                     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
                 case .flood:
-                    let head = HTTPResponseHead(version: .http1_1, status: .ok, headers: ["Transfer-Encoding": "chunked"])
+                    let head = HTTPResponseHead(
+                        version: .http1_1, status: .ok, headers: ["Transfer-Encoding": "chunked"])
                     context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
                     flood(context)
                 }
@@ -173,7 +187,9 @@ final class TestReceiver: Sendable {
             let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
             let loop = NIOLoopBound(context, eventLoop: context.eventLoop)
             let chunk = ByteBuffer(repeating: UInt8(ascii: "x"), count: 65_536)
-            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(chunk)))).whenSuccess { bound.value.flood(loop.value) }
+            context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(chunk)))).whenSuccess {
+                bound.value.flood(loop.value)
+            }
         }
     }
 }

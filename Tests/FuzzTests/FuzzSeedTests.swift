@@ -13,29 +13,40 @@ func require(_ condition: Bool, _ property: String) {
 @Suite(.blocking) struct FuzzSeedTests {
     @TaskLocal static var input = ""
 
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../..")
         .standardizedFileURL
 
     /// A folder with a subfolder for each target, made once.
     private static let seeds: Result<URL, any Error> = Result {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-seeds-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-seeds-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let environment = ProcessInfo.processInfo.environment
-        let conformance = environment["POSTERN_CONFORMANCE"] ?? root.appendingPathComponent("../shared/conformance").path
+        let conformance =
+            environment["POSTERN_CONFORMANCE"]
+            ?? root.appendingPathComponent("../shared/conformance").path
         try ProgramRun.succeed([
-            "python3", root.appendingPathComponent("Fuzzing/seed.py").path, folder.path, root.path, conformance,
+            "python3", root.appendingPathComponent("Fuzzing/seed.py").path, folder.path, root.path,
+            conformance,
         ])
         return folder
     }
 
-    @Test(arguments: fuzzTargets.keys.sorted()) func fuzzTarget_firstInputs_propertiesHold(_ name: String) throws {
+    @Test(arguments: fuzzTargets.keys.sorted()) func fuzzTarget_firstInputs_propertiesHold(
+        _ name: String
+    ) throws {
         let target = try #require(fuzzTargets[name])
         let folder = try Self.seeds.get().appendingPathComponent(name)
-        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
+        let files =
+            (try? FileManager.default.contentsOfDirectory(
+                at: folder, includingPropertiesForKeys: nil)) ?? []
         if files.isEmpty {
             // Some targets have seeds only in the public test data.
             try #require(["aggregate", "webauthn"].contains(name), "\(name) has no first input")
-            print("skipped: the first inputs of \(name) are in the public test data, which is not here")
+            print(
+                "skipped: the first inputs of \(name) are in the public test data, which is not here"
+            )
         }
         for file in files {
             let octets = Array(try Data(contentsOf: file))

@@ -7,20 +7,27 @@ import Support
 extension Hostile {
     /// Bombs found by an attack, of 0.4 to 19 MB.
     package static var bombs: [Hostile] {
-        [(400, 400_000), (4_300, 400_000), (1_000, 4_000_000), (4_300, 19_000_000)].flatMap { zipHeaders($0.0, size: $0.1) }
+        [(400, 400_000), (4_300, 400_000), (1_000, 4_000_000), (4_300, 19_000_000)].flatMap {
+            zipHeaders($0.0, size: $0.1)
+        }
             + others(size: 2_000_000)
             + contents(size: 1_000_000)
     }
 
     /// The slowest of these: nearly two seconds on an idle machine.
-    package static var dearest: Hostile? { zipHeaders(4_300, size: 19_000_000).first { $0.name.hasSuffix("of stored noise") } }
+    package static var dearest: Hostile? {
+        zipHeaders(4_300, size: 19_000_000).first { $0.name.hasSuffix("of stored noise") }
+    }
 
     /// Smaller forms of the same.
     package static var smallBombs: [Hostile] {
-        zipHeaders(400, size: 40_000) + zipHeaders(4_300, size: 200_000) + others(size: 100_000) + contents(size: 60_000)
+        zipHeaders(400, size: 40_000) + zipHeaders(4_300, size: 200_000) + others(size: 100_000)
+            + contents(size: 60_000)
     }
 
-    private static func attachment(_ name: String, _ type: String, _ content: @autoclosure @escaping () -> [UInt8]) -> Hostile {
+    private static func attachment(
+        _ name: String, _ type: String, _ content: @autoclosure @escaping () -> [UInt8]
+    ) -> Hostile {
         Hostile(name, type, Base64.encode(content()), encoding: "base64")
     }
 
@@ -30,16 +37,20 @@ extension Hostile {
     package static func spreadsheet(octets: Int) -> Hostile {
         Hostile(
             "spreadsheet", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            Base64.encode(local(name: 0, extra: 0) + Deflate.packed(Array(row.utf8), octets)), encoding: "base64")
+            Base64.encode(local(name: 0, extra: 0) + Deflate.packed(Array(row.utf8), octets)),
+            encoding: "base64")
     }
 
-    private static let row = "<row r=\"17\" spans=\"1:12\"><c r=\"B17\" s=\"3\" t=\"s\"><v>1284</v></c></row>"
+    private static let row =
+        "<row r=\"17\" spans=\"1:12\"><c r=\"B17\" s=\"3\" t=\"s\"><v>1284</v></c></row>"
 
     /// A PDF of one white picture of this size.
     package static func scannedPage(octets: Int) -> Hostile {
         attachment(
             "scanned page", "application/pdf",
-            Array("%PDF-1.7\n4 0 obj\n<</Type /XObject /Subtype /Image /Filter /FlateDecode>>\nstream\r\n".utf8) + [0x78, 0x9C]
+            Array(
+                "%PDF-1.7\n4 0 obj\n<</Type /XObject /Subtype /Image /Filter /FlateDecode>>\nstream\r\n"
+                    .utf8) + [0x78, 0x9C]
                 + Deflate.packed([0xFF], octets)
                 + Array("\nendstream\nendobj\n".utf8))
     }
@@ -84,7 +95,8 @@ extension Hostile {
             let end = min(at + 65_535, content.count)
             let length = UInt16(end - at)
             blocks += [
-                isLast && end == content.count ? 1 : 0, UInt8(length & 255), UInt8(length >> 8), UInt8(~length & 255),
+                isLast && end == content.count ? 1 : 0, UInt8(length & 255), UInt8(length >> 8),
+                UInt8(~length & 255),
                 UInt8(~length >> 8),
             ]
             blocks += content[at..<end]
@@ -97,8 +109,12 @@ extension Hostile {
         let zlib: [UInt8] = [0x78, 0x9C]
         // The beginning of the next stream is the content of a stored block of this one, so each
         // continues to the end of the file.
-        let pdf = stored(Array("\nendstream\nendobj\n1 0 obj<<>>\nstream\r\n".utf8) + zlib, isLast: false)
-        let png = stored([0, 0, 0, 12] + Array("zTXt".utf8) + zlib, isLast: false) + [0, 0, 0, 0xFF, 0xFF]
+        let pdf = stored(
+            Array("\nendstream\nendobj\n1 0 obj<<>>\nstream\r\n".utf8) + zlib, isLast: false)
+        let png =
+            stored([0, 0, 0, 12] + Array("zTXt".utf8) + zlib, isLast: false) + [
+                0, 0, 0, 0xFF, 0xFF,
+            ]
         let million = Deflate.packed([0], 1_000_000)
         return [
             attachment(
@@ -106,19 +122,27 @@ extension Hostile {
                 Array("%PDF-1.7\nstream\r\n".utf8) + zlib + times(pdf, size * 3 / 4)),
             attachment(
                 "png chunks within chunks", "image/png",
-                [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 12] + Array("zTXt".utf8) + zlib
+                [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 12] + Array("zTXt".utf8)
+                    + zlib
                     + times(png, size * 3 / 4)),
             attachment(
-                "pdf of hexadecimal", "application/pdf", Array("%PDF-1.7\n".utf8) + times("[<61> -1 <6e>]TJ <6>", size * 3 / 4)),
+                "pdf of hexadecimal", "application/pdf",
+                Array("%PDF-1.7\n".utf8) + times("[<61> -1 <6e>]TJ <6>", size * 3 / 4)),
             attachment(
                 "pdf of dictionaries", "application/pdf",
-                Array("%PDF-1.7\n".utf8) + times(Array("/Subtype/Subtype/Image//stream\n".utf8) + zlib + [0x4B], size * 3 / 4)),
-            attachment("gzip in gzip in gzip", "application/gzip", gzip(gzip(gzipped([0], size * 3_000)))),
+                Array("%PDF-1.7\n".utf8)
+                    + times(
+                        Array("/Subtype/Subtype/Image//stream\n".utf8) + zlib + [0x4B], size * 3 / 4
+                    )),
+            attachment(
+                "gzip in gzip in gzip", "application/gzip", gzip(gzip(gzipped([0], size * 3_000)))),
             attachment("gzip of a large gzip", "application/gzip", gzip(gzipped([0], size * 100))),
             Hostile(
                 "100 parts of small zips", "multipart/mixed; boundary=b",
                 (0..<100).flatMap { _ in
-                    Array("--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8)
+                    Array(
+                        "--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+                            .utf8)
                         + Base64.encode(local(name: 0, extra: 0) + million) + [0x0D, 0x0A]
                 } + Array("--b--\r\n".utf8)),
             Hostile(
@@ -137,7 +161,8 @@ extension Hostile {
 
     /// A gzip of one of these. Its repeated unit is 13 octets long.
     private static func gzip(_ content: [UInt8]) -> [UInt8] {
-        gzipHeader + Deflate.packed(content, content.count, distance: 13 * 2_500) + Array(repeating: 0, count: 8)
+        gzipHeader + Deflate.packed(content, content.count, distance: 13 * 2_500)
+            + Array(repeating: 0, count: 8)
     }
 
     // MARK: Costly contents
@@ -145,20 +170,27 @@ extension Hostile {
     /// Texts that are costly to search, a hundred octets for each of the archive.
     private static func contents(size: Int) -> [Hostile] {
         [
-            ("base64 words", "QWxsZXMgR3V0ZSB6 dW0gR2VidXJ0c3RhZyE= "), ("base64 of percent", "JTYxJTZFJTZFJTYxJTQw "),
+            ("base64 words", "QWxsZXMgR3V0ZSB6 dW0gR2VidXJ0c3RhZyE= "),
+            ("base64 of percent", "JTYxJTZFJTZFJTYxJTQw "),
             ("every mark", "%61&#110;=6E+61 "),
             ("hexadecimal", "<616e6e61>"), ("a spreadsheet", row),
             ("tags before domains", "anna+a+b+c+d+e+f+g+h+i@home.example "),
             (
                 "base64 in base64",
                 String(
-                    decoding: Base64.encodeUnbroken(Base64.encodeUnbroken(Array("anna bergstroem, home example".utf8))),
+                    decoding: Base64.encodeUnbroken(
+                        Base64.encodeUnbroken(Array("anna bergstroem, home example".utf8))),
                     as: UTF8.self) + " "
             ),
         ].map { name, text in
             attachment(
-                "zip of \(name)", "application/zip", local(name: 0, extra: 0) + Deflate.packed(Array(text.utf8), size * 75))
-        } + [attachment("zip of noise", "application/zip", local(name: 0, extra: 0) + Deflate.packed(noise(30_000), size * 75))]
+                "zip of \(name)", "application/zip",
+                local(name: 0, extra: 0) + Deflate.packed(Array(text.utf8), size * 75))
+        } + [
+            attachment(
+                "zip of noise", "application/zip",
+                local(name: 0, extra: 0) + Deflate.packed(noise(30_000), size * 75))
+        ]
     }
 }
 
@@ -217,7 +249,11 @@ private struct Deflate {
         writer.put(0b011, 3)
         let text = Array(text.prefix(max(1, min(unpacked, 32_768))))
         for octet in text {
-            if octet < 144 { writer.code(UInt64(octet) + 0x30, 8) } else { writer.code(UInt64(octet) - 144 + 0x190, 9) }
+            if octet < 144 {
+                writer.code(UInt64(octet) + 0x30, 8)
+            } else {
+                writer.code(UInt64(octet) - 144 + 0x190, 9)
+            }
         }
         let distance = min(distance ?? text.count, text.count)
         var bits: UInt64 = 0

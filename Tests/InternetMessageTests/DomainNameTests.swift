@@ -6,9 +6,11 @@ import Testing
 
 struct DomainNameTests {
     @Test(arguments: [
-        ("Example.COM", "example.com"), ("example.com.", "example.com"), ("MÜNCHEN.example", "xn--mnchen-3ya.example"),
+        ("Example.COM", "example.com"), ("example.com.", "example.com"),
+        ("MÜNCHEN.example", "xn--mnchen-3ya.example"),
         ("xn--MNCHEN-3ya.example", "xn--mnchen-3ya.example"),
-        ("例え。テスト", "xn--r8jz45g.xn--zckzah"), ("faß.de", "xn--fa-hia.de"), ("βόλος.com", "xn--nxasmm1c.com"),
+        ("例え。テスト", "xn--r8jz45g.xn--zckzah"), ("faß.de", "xn--fa-hia.de"),
+        ("βόλος.com", "xn--nxasmm1c.com"),
         ("mu\u{308}nchen.de", "xn--mnchen-3ya.de"),
         ("a_b.example", "a_b.example"), ("☃.net", "xn--n3h.net"),
     ])
@@ -18,10 +20,14 @@ struct DomainNameTests {
 
     @Test(
         arguments: [
-            "", ".", "a..b", ".a", "-a.b", "a-.b", "a b", "a@b", "[1.2.3.4]", "xn--a", "xn--", "xn--mnchen-3yaa-.de", "ａ.com",
+            "", ".", "a..b", ".a", "-a.b", "a-.b", "a b", "a@b", "[1.2.3.4]", "xn--a", "xn--",
+            "xn--mnchen-3yaa-.de", "ａ.com",
             "a\u{200B}b.com", "a\u{AD}b.com", "\u{300}a.com",
             "ﬁ.com", "xn--fi-.com", "aa--ü.de", "a\u{202E}b.c", "a\0b.c", "ü\u{200D}.de",
-        ] + [String(repeating: "a", count: 64), String(repeating: "a.", count: 200) + "b", String(repeating: "ü", count: 3000)])
+        ] + [
+            String(repeating: "a", count: 64), String(repeating: "a.", count: 200) + "b",
+            String(repeating: "ü", count: 3000),
+        ])
     func domainName_invalid_returnsNil(_ name: String) {
         #expect(DomainName.toASCII(name) == nil)
         #expect(DomainName.toUnicode(name) == nil)
@@ -30,8 +36,10 @@ struct DomainNameTests {
     @Test func domainName_aLabelOrULabel_isConvertedBothWays() {
         #expect(DomainName.toUnicode("xn--mnchen-3ya.Example") == "münchen.example")
         #expect(
-            AddrSpec(localPart: "A", domain: "MÜNCHEN.de").normalized == AddrSpec(localPart: "A", domain: "xn--mnchen-3ya.de"))
-        #expect(AddrSpec(localPart: "A", domain: "MÜNCHEN.de").asciiWireForm == "A@xn--mnchen-3ya.de")
+            AddrSpec(localPart: "A", domain: "MÜNCHEN.de").normalized
+                == AddrSpec(localPart: "A", domain: "xn--mnchen-3ya.de"))
+        #expect(
+            AddrSpec(localPart: "A", domain: "MÜNCHEN.de").asciiWireForm == "A@xn--mnchen-3ya.de")
         #expect(AddrSpec(localPart: "ä", domain: "b").asciiWireForm == nil)
     }
 
@@ -52,8 +60,12 @@ struct DomainNameTests {
             #expect(Punycode.decode(encoded) == decoded)
         }
         for test in bad {
-            if let decoded = test.decoded { #expect(Punycode.encode(Array(decoded.unicodeScalars)) == nil) }
-            if let encoded = test.encoded { #expect(Punycode.decode(Array(encoded.utf8)) == nil, "\(encoded)") }
+            if let decoded = test.decoded {
+                #expect(Punycode.encode(Array(decoded.unicodeScalars)) == nil)
+            }
+            if let encoded = test.encoded {
+                #expect(Punycode.decode(Array(encoded.utf8)) == nil, "\(encoded)")
+            }
         }
         print("punycode: \(cases.count) cases, \(bad.count) bad ones")
     }
@@ -62,8 +74,11 @@ struct DomainNameTests {
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
     func domainName_uts46Cases_areRightOrRefused() throws {
         let root = try #require(TestData.conformance)
-        let lines = try String(decoding: TestData.bytes(root.appending(path: "idna/tests/IdnaTestV2.txt")), as: UTF8.self)
-            .split(separator: "\n").filter { !$0.hasPrefix("#") }
+        let lines = try String(
+            decoding: TestData.bytes(root.appending(path: "idna/tests/IdnaTestV2.txt")),
+            as: UTF8.self
+        )
+        .split(separator: "\n").filter { !$0.hasPrefix("#") }
         try #require(!lines.isEmpty)
         var (right, refused, wrong, lax, total) = (0, 0, 0, 0, 0)
         for line in lines {
@@ -111,7 +126,9 @@ struct DomainNameTests {
             let isBraced = rest.popFirst() == "x"
             let digits = isBraced ? rest.dropFirst().prefix { $0 != "}" } : rest.prefix(4)
             rest = rest.dropFirst(digits.count + (isBraced ? 2 : 0))
-            if let value = UInt32(String(String.UnicodeScalarView(digits)), radix: 16), let scalar = Unicode.Scalar(value) {
+            if let value = UInt32(String(String.UnicodeScalarView(digits)), radix: 16),
+                let scalar = Unicode.Scalar(value)
+            {
                 output.append(scalar)
             }
         }

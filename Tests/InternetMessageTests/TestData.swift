@@ -4,7 +4,8 @@ import Testing
 
 enum TestData {
     /// The package root, derived from the path of this file.
-    static let packageRoot = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let packageRoot = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent()
 
     /// `POSTERN_CONFORMANCE`, or otherwise `../shared/conformance` next to the package; nil if it
@@ -12,9 +13,11 @@ enum TestData {
     static let conformance: URL? = {
         let named = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"]
         let folder =
-            named.map { URL(filePath: $0) } ?? packageRoot.deletingLastPathComponent().appending(path: "shared/conformance")
+            named.map { URL(filePath: $0) }
+            ?? packageRoot.deletingLastPathComponent().appending(path: "shared/conformance")
         var isFolder: ObjCBool = false
-        return FileManager.default.fileExists(atPath: folder.path, isDirectory: &isFolder) && isFolder.boolValue ? folder : nil
+        return FileManager.default.fileExists(atPath: folder.path, isDirectory: &isFolder)
+            && isFolder.boolValue ? folder : nil
     }()
 
     static let skipReason: Comment = "skipped: no conformance folder (set POSTERN_CONFORMANCE)"
@@ -40,9 +43,12 @@ enum TestData {
 
     /// A vector file of this target: its lines, without comments (`#`) and empty lines.
     static func vectors(_ path: String) throws -> [String] {
-        let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors").appending(path: path)
-        let lines = try String(contentsOf: url, encoding: .utf8).split(separator: "\n").map(String.init)
-            .filter { !$0.hasPrefix("#") && !$0.allSatisfy(\.isWhitespace) }
+        let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors")
+            .appending(path: path)
+        let lines = try String(contentsOf: url, encoding: .utf8).split(separator: "\n").map(
+            String.init
+        )
+        .filter { !$0.hasPrefix("#") && !$0.allSatisfy(\.isWhitespace) }
         try #require(!lines.isEmpty, "no vectors in \(path)")
         return lines
     }
@@ -62,7 +68,8 @@ enum TestData {
             case UInt8(ascii: "t"): output.append(0x09)
             case UInt8(ascii: "0"): output.append(0)
             case UInt8(ascii: "x"):
-                output.append(UInt8(String(decoding: octets.prefix(2), as: UTF8.self), radix: 16) ?? 0)
+                output.append(
+                    UInt8(String(decoding: octets.prefix(2), as: UTF8.self), radix: 16) ?? 0)
                 octets = octets.dropFirst(2)
             default: output.append(kind)
             }

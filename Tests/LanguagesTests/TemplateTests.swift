@@ -8,7 +8,9 @@ import Testing
     /// Mustache's own escaping goes by Character, and leaves out characters that a mark joins.
     @Test(arguments: ["\u{600}<", "<\u{301}", "\u{D4E}<", "\u{111C2}<", "\u{FE0F}<", "\u{200D}<"])
     func html_valueWithMarkBesideATag_isEscaped(value: String) throws {
-        let values: [String: Any] = ["value": value, "items": [["value": value]], "inner": ["value": value]]
+        let values: [String: Any] = [
+            "value": value, "items": [["value": value]], "inner": ["value": value],
+        ]
         let template = try HTMLTemplate(
             "{{value}}{{#items}}{{value}}{{/items}}{{#inner}}{{value}}{{/inner}}{{#items}}{{#inner}}{{value}}{{/inner}}{{/items}}"
         )
@@ -26,7 +28,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "{{% CONTENT_TYPE:TEXT}}{{a}}", "{{>part}}", "{{<parent}}{{/parent}}", "{{#a}}", "\u{600}{{%x}}",
+        "{{% CONTENT_TYPE:TEXT}}{{a}}", "{{>part}}", "{{<parent}}{{/parent}}", "{{#a}}",
+        "\u{600}{{%x}}",
         "{{ % CONTENT_TYPE:TEXT}}",
         "{{=<% %>=}}<%a%>", "{{\n> part}}",
     ])

@@ -1,4 +1,5 @@
-// Archives as programs open them: several members, octets before the archive, and the strings of PDF.
+// Archives as programs open them: several members, octets before the archive,
+// and the strings of PDF.
 
 import Support
 import Testing
@@ -16,7 +17,9 @@ import Testing
 
         func feed(_ octets: UnsafeBufferPointer<UInt8>) {
             self.octets += octets
-            if self.octets.indices.contains(where: { self.octets[$0...].starts(with: word) }) { isFound = true }
+            if self.octets.indices.contains(where: { self.octets[$0...].starts(with: word) }) {
+                isFound = true
+            }
         }
 
         func finish() -> Bool {
@@ -50,7 +53,8 @@ import Testing
 
     private static func zip(_ text: String) -> [UInt8] {
         let data = deflated(text)
-        var header: [UInt8] = [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + [UInt8](repeating: 0, count: 16)
+        var header: [UInt8] =
+            [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + [UInt8](repeating: 0, count: 16)
         header += [1, 0, 0, 0]
         return header + Array("a".utf8) + data + [UInt8](repeating: 0, count: 30)
     }
@@ -84,7 +88,8 @@ import Testing
     }
 
     @Test func zip_behindAPicture_isOpened() {
-        let picture: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + [UInt8](repeating: 0, count: 40)
+        let picture: [UInt8] =
+            [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + [UInt8](repeating: 0, count: 40)
         #expect(Self.finds(picture + Self.zip(Self.inbox)))
     }
 
@@ -117,7 +122,9 @@ import Testing
 
     @Test func pdf_parenthesisInAPicture_hidesNoLaterString() {
         let picture = Self.pdf("\u{1}(\u{2}\u{3}", isPacked: false)
-        #expect(Self.finds(picture + Self.pdf(#"[(jane.k7) 3 (7x\100home.example)] TJ"#, isPacked: false)))
+        #expect(
+            Self.finds(
+                picture + Self.pdf(#"[(jane.k7) 3 (7x\100home.example)] TJ"#, isPacked: false)))
     }
 
     @Test func pdf_stringsOfTwoLines_areNotJoined() {

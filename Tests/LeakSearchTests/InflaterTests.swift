@@ -6,16 +6,20 @@ import Testing
 @testable import LeakSearch
 
 @Suite struct InflaterTests {
-    private static let text = String(repeating: "Anna writes to the team, and the team writes to Anna. ", count: 3)
+    private static let text = String(
+        repeating: "Anna writes to the team, and the team writes to Anna. ", count: 3)
     /// `text` as packed by zlib without a header.
-    private static let packed = "73cccb4b54282fca2c492d5628c95728c9485528494dccd55148cc4b81f390143802d5eb81497ae90200"
+    private static let packed =
+        "73cccb4b54282fca2c492d5628c95728c9485528494dccd55148cc4b81f390143802d5eb81497ae90200"
 
     private struct Unpacked {
         var octets: [UInt8] = []
         var end: Int?
     }
 
-    private static func unpacked(_ stream: [UInt8], by inflater: Inflater, most: Int = .max) -> Unpacked {
+    private static func unpacked(
+        _ stream: [UInt8], by inflater: Inflater, most: Int = .max
+    ) -> Unpacked {
         var result = Unpacked()
         result.end = stream.withUnsafeBufferPointer { octets in
             inflater.inflate(octets) { piece in
@@ -26,7 +30,8 @@ import Testing
         return result
     }
 
-    private static func inflater(limit: Int = 10_000_000) -> (inflater: Inflater, work: WorkBudget) {
+    private static func inflater(limit: Int = 10_000_000) -> (inflater: Inflater, work: WorkBudget)
+    {
         let work = WorkBudget(limit: limit)
         return (Inflater(work: work), work)
     }
@@ -64,7 +69,8 @@ import Testing
 
     @Test func stream_muchLargerUnpacked_endsWithTheBudget() {
         let (inflater, work) = Self.inflater(limit: 1_000_000)
-        let result = Self.unpacked([0, 1, 0, 0xFE, 0xFF, 0] + Self.zeros(count: 4_000_000), by: inflater)
+        let result = Self.unpacked(
+            [0, 1, 0, 0xFE, 0xFF, 0] + Self.zeros(count: 4_000_000), by: inflater)
         #expect(work.isSpent)
         #expect(result.end == nil)
         #expect(result.octets.count <= 1_000_000)
@@ -91,7 +97,8 @@ import Testing
 
     @Test func blocks_empty_areCharged() {
         let (inflater, work) = Self.inflater(limit: 1_000_000)
-        let result = Self.unpacked((0..<20_000).flatMap { _ in [0, 0, 0, 0xFF, 0xFF] as [UInt8] }, by: inflater)
+        let result = Self.unpacked(
+            (0..<20_000).flatMap { _ in [0, 0, 0, 0xFF, 0xFF] as [UInt8] }, by: inflater)
         #expect(work.isSpent)
         #expect(result.end == nil)
         #expect(result.octets.isEmpty)
@@ -99,7 +106,8 @@ import Testing
 
     @Test func sink_hasEnough_stopsTheStream() {
         let (inflater, work) = Self.inflater()
-        let result = Self.unpacked([0, 1, 0, 0xFE, 0xFF, 0] + Self.zeros(count: 1_000_000), by: inflater, most: 1)
+        let result = Self.unpacked(
+            [0, 1, 0, 0xFE, 0xFF, 0] + Self.zeros(count: 1_000_000), by: inflater, most: 1)
         #expect(result.end == nil)
         #expect(result.octets.count == 65_536)
         #expect(!work.isSpent)

@@ -14,13 +14,18 @@ enum LeakFixture {
         var names = LeakNames(
             inboxes: [
                 LeakNames.Inbox(local: octets("jane.k77x"), domain: octets("home.example")),
-                LeakNames.Inbox(local: octets("maria.lopez42"), domain: octets("gmail.com"), ignoresDots: true),
+                LeakNames.Inbox(
+                    local: octets("maria.lopez42"), domain: octets("gmail.com"), ignoresDots: true),
                 LeakNames.Inbox(local: octets("bj\u{F6}rn"), domain: octets("m\u{FC}ller.example")),
-                LeakNames.Inbox(local: octets("bj\u{F6}rn"), domain: octets("xn--mller-kva.example")),
+                LeakNames.Inbox(
+                    local: octets("bj\u{F6}rn"), domain: octets("xn--mller-kva.example")),
             ],
-            words: [octets("jane.k77x"), octets("maria.lopez42")], relayAddress: octets(relayAddress),
+            words: [octets("jane.k77x"), octets("maria.lopez42")],
+            relayAddress: octets(relayAddress),
             relayDomains: [octets("relay.example")])
-        names.tokens = LeakNames.Tokens(anchors: [octets("zq7")]) { { word, index in word.count >= index + 6 } }
+        names.tokens = LeakNames.Tokens(anchors: [octets("zq7")]) {
+            { word, index in word.count >= index + 6 }
+        }
         return names
     }
 
@@ -30,7 +35,8 @@ enum LeakFixture {
         let content: StretchMap.Content
 
         static func text(
-            _ parts: [(String, StretchMap.Kind)], form: StretchMap.Form = StretchMap.Form(), encode: ([UInt8]) -> [UInt8] = { $0 }
+            _ parts: [(String, StretchMap.Kind)], form: StretchMap.Form = StretchMap.Form(),
+            encode: ([UInt8]) -> [UInt8] = { $0 }
         ) -> Part {
             var stretches: [StretchMap.Stretch] = []
             var decoded: [UInt8] = []
@@ -52,10 +58,13 @@ enum LeakFixture {
     ) -> LeakCheck.Verdict {
         var map = StretchMap()
         for part in parts { map.append(part.octets.count, part.content) }
-        return LeakCheck(names).verdict(header: header, body: parts.map { $0.octets[...] }, map: map, work: work)
+        return LeakCheck(names).verdict(
+            header: header, body: parts.map { $0.octets[...] }, map: map, work: work)
     }
 
-    static func typed(_ text: String, names: LeakNames = names, isMarkup: Bool = false) -> LeakCheck.Verdict {
+    static func typed(
+        _ text: String, names: LeakNames = names, isMarkup: Bool = false
+    ) -> LeakCheck.Verdict {
         verdict([.text([(text, .typed)], form: StretchMap.Form(isMarkup: isMarkup))], names: names)
     }
 

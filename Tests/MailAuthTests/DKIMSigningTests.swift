@@ -27,7 +27,8 @@ private enum Signed {
         ]
         var records: [String: String] = [:]
         for (selector, key) in [("r2026", rsa), ("e2026", ed25519)] {
-            let publication = try DKIMKeyPublication(domain: "relay.example", selector: selector, key: key)
+            let publication = try DKIMKeyPublication(
+                domain: "relay.example", selector: selector, key: key)
             records[publication.name] = publication.characterStrings.joined()
         }
         let messages = try (0..<count).map { number in
@@ -38,7 +39,9 @@ private enum Signed {
             let hash = hasher.finish()
             let unsigned = message.header
             message.header.fields.insert(
-                contentsOf: try signers.map { try $0.sign(header: unsigned, bodyHash: hash, now: now) }, at: 0)
+                contentsOf: try signers.map {
+                    try $0.sign(header: unsigned, bodyHash: hash, now: now)
+                }, at: 0)
             return message
         }
         return Fixture(messages: messages, records: records)
@@ -47,11 +50,13 @@ private enum Signed {
     /// The messages as files next to their keys, for other programs.
     static func write() throws -> URL {
         let fixture = try fixture.get()
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-dkim-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-dkim-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         for (number, message) in fixture.messages.enumerated() {
             let name = String(number + 1000).dropFirst()
-            try Data(message.bytes).write(to: folder.appendingPathComponent("\(name)-\(GeneratedMail.kind(number)).eml"))
+            try Data(message.bytes).write(
+                to: folder.appendingPathComponent("\(name)-\(GeneratedMail.kind(number)).eml"))
         }
         let records = fixture.records.map { "\($0)\t\($1)\n" }.joined()
         try Data(records.utf8).write(to: folder.appendingPathComponent("dns.tsv"))
@@ -69,11 +74,17 @@ struct DKIMSigningTests {
             #expect(findings.allSatisfy { $0.coversWholeBody })
             #expect(findings.map(\.algorithm) == ["rsa-sha256", "ed25519-sha256"])
         }
-        #expect(Set(dns.questions) == ["r2026._domainkey.relay.example", "e2026._domainkey.relay.example"])
+        #expect(
+            Set(dns.questions) == [
+                "r2026._domainkey.relay.example", "e2026._domainkey.relay.example",
+            ])
         print("dkim signing: \(fixture.messages.count) of \(Signed.count) messages verified here")
     }
 
-    @Test(.enabled(if: DKIMVerifiers.python != nil, "skipped: no python3 with dkimpy and PyNaCl (make test-tools)"))
+    @Test(
+        .enabled(
+            if: DKIMVerifiers.python != nil,
+            "skipped: no python3 with dkimpy and PyNaCl (make test-tools)"))
     func signature_generatedMail_passesDkimpy() throws {
         let python = try #require(DKIMVerifiers.python)
         let folder = try Signed.write()
@@ -87,14 +98,19 @@ struct DKIMSigningTests {
         )
     }
 
-    @Test(.enabled(if: DKIMVerifiers.hasMailDKIM, "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
+    @Test(
+        .enabled(
+            if: DKIMVerifiers.hasMailDKIM,
+            "skipped: no perl with Mail::DKIM (Debian: libmail-dkim-perl)"))
     func signature_generatedMail_passesMailDKIM() throws {
         let folder = try Signed.write()
         defer { try? FileManager.default.removeItem(at: folder) }
         let lines = try DKIMVerifiers.mailDKIM(folder)
         #expect(lines.count == Signed.count)
         for line in lines {
-            #expect(line.count == 3 && line[1] == "pass" && (line[2] == "pass" || line[2] == "unsupported"), "\(line)")
+            #expect(
+                line.count == 3 && line[1] == "pass"
+                    && (line[2] == "pass" || line[2] == "unsupported"), "\(line)")
         }
         let skipped = lines.contains { $0.contains("unsupported") }
         print(
@@ -112,22 +128,29 @@ struct DKIMSigningTests {
                     #expect(line.utf8.count < 78 && !line.allSatisfy { $0.isWhitespace }, "\(line)")
                 }
                 #expect(!text.replacing("\r\n", with: "").contains { $0 == "\r" || $0 == "\n" })
-                #expect(text.hasPrefix("DKIM-Signature: v=1; a=") && text.contains(" t=\(Signed.now);") && !text.contains("l="))
+                #expect(
+                    text.hasPrefix("DKIM-Signature: v=1; a=") && text.contains(" t=\(Signed.now);")
+                        && !text.contains("l="))
             }
         }
     }
 
     @Test func signature_eachSignedName_isOversigned() throws {
-        let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(.generate()))
+        let signer = try DKIMSigner(
+            domain: "relay.example", selector: "s", key: .ed25519(.generate()))
         var header = GeneratedMail.message(0).header
         header.fields.append(HeaderField("cc", "a@example.org"))
         header.fields.append(HeaderField("Cc", "b@example.org"))
-        let signature = try DKIMSignature(signer.sign(header: header, bodyHash: DKIMBodyHasher().finish(), now: 1))
+        let signature = try DKIMSignature(
+            signer.sign(header: header, bodyHash: DKIMBodyHasher().finish(), now: 1))
         for name in DKIMSigner.signedNames {
             let present = header.all(name).count
-            #expect(signature.signedNames.texts.filter { $0 == name.lowercased() }.count == present + 1, "\(name)")
+            #expect(
+                signature.signedNames.texts.filter { $0 == name.lowercased() }.count == present + 1,
+                "\(name)")
         }
-        #expect(signature.timestamp == 1 && signature.bodyLength == nil && signature.expiration == nil)
+        #expect(
+            signature.timestamp == 1 && signature.bodyLength == nil && signature.expiration == nil)
     }
 
     /// No signed part can be added, removed or changed; unsigned parts can.
@@ -138,14 +161,20 @@ struct DKIMSigningTests {
         for name in DKIMSigner.signedNames {
             for bottom in [false, true] {
                 var changed = message
-                changed.header.fields.insert(HeaderField(name, "evil@example.net"), at: bottom ? changed.header.fields.count : 2)
+                changed.header.fields.insert(
+                    HeaderField(name, "evil@example.net"),
+                    at: bottom ? changed.header.fields.count : 2)
                 let findings = changed.verify(dns, now: Signed.now)
-                #expect(findings.count >= 2 && findings.allSatisfy { $0.result == .fail || $0.result == .policy }, "\(name)")
+                #expect(
+                    findings.count >= 2
+                        && findings.allSatisfy { $0.result == .fail || $0.result == .policy },
+                    "\(name)")
             }
             if let index = message.header.fields.firstIndex(where: { $0.isNamed(name) }) {
                 var changed = message
                 changed.header.fields.remove(at: index)
-                #expect(changed.verify(dns, now: Signed.now).map(\.result) == [.fail, .fail], "\(name)")
+                #expect(
+                    changed.verify(dns, now: Signed.now).map(\.result) == [.fail, .fail], "\(name)")
             }
         }
         var body = message
@@ -160,57 +189,82 @@ struct DKIMSigningTests {
     @Test func signer_invalidDomainOrSelector_throws() throws {
         let key = DKIMSigningKey.ed25519(try .generate())
         for (domain, selector) in [
-            ("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"), ("-a.example", "s"),
+            ("", "s"), ("relay example", "s"), ("relay.example", ""), ("relay.example", "a;b"),
+            ("-a.example", "s"),
             ("ä.example", "s"),
         ] {
-            #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: domain, selector: selector, key: key) }
+            #expect(throws: DKIMSigner.InvalidName.self) {
+                try DKIMSigner(domain: domain, selector: selector, key: key)
+            }
         }
-        let long = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(separator: ".")
-        #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: long, selector: "s", key: key) }
+        let long = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(
+            separator: ".")
+        #expect(throws: DKIMSigner.InvalidName.self) {
+            try DKIMSigner(domain: long, selector: "s", key: key)
+        }
         // With the longest possible names, the field still folds and verifies.
         let signer = try DKIMSigner(domain: String(long.dropLast(20)), selector: "s", key: key)
         let field = try signer.sign(
-            header: HeaderSection([HeaderField("From", "a@b.example")]), bodyHash: DKIMBodyHasher().finish(), now: .max)
-        #expect(throws: Never.self) { try DKIMSignature(DKIMTagList(field.rawValue)["t"] == nil ? field : field.withTime("5")) }
+            header: HeaderSection([HeaderField("From", "a@b.example")]),
+            bodyHash: DKIMBodyHasher().finish(), now: .max)
+        #expect(throws: Never.self) {
+            try DKIMSignature(DKIMTagList(field.rawValue)["t"] == nil ? field : field.withTime("5"))
+        }
     }
 
     @Test func keyPublication_rsaOrEd25519_isWrittenAsTXTRecord() throws {
         let rsa = try RSAPrivateKey.generate(bits: 4096)
-        let publication = try DKIMKeyPublication(domain: "relay.example", selector: "a.b", key: .rsa(rsa))
+        let publication = try DKIMKeyPublication(
+            domain: "relay.example", selector: "a.b", key: .rsa(rsa))
         #expect(publication.name == "a.b._domainkey.relay.example")
-        #expect(publication.characterStrings.count == 3 && publication.characterStrings.allSatisfy { $0.utf8.count <= 255 })
+        #expect(
+            publication.characterStrings.count == 3
+                && publication.characterStrings.allSatisfy { $0.utf8.count <= 255 })
         #expect(publication.characterStrings.joined() == publication.text)
-        #expect(publication.zoneFileRecord.hasPrefix("a.b._domainkey.relay.example. IN TXT ( \"v=DKIM1; k=rsa; p=MII"))
+        #expect(
+            publication.zoneFileRecord.hasPrefix(
+                "a.b._domainkey.relay.example. IN TXT ( \"v=DKIM1; k=rsa; p=MII"))
         #expect(publication.zoneFileRecord.hasSuffix("\" )"))
         let record = try DKIMKeyRecord(Array(publication.text.utf8))
         #expect(try record.keyData == rsa.publicKeyInfo() && !record.isTesting)
-        let small = try DKIMKeyPublication(domain: "relay.example", selector: "s", key: .ed25519(.generate()), isTesting: true)
-        #expect(small.zoneFileRecord.hasPrefix("s._domainkey.relay.example. IN TXT \"v=DKIM1; k=ed25519; t=y; p="))
+        let small = try DKIMKeyPublication(
+            domain: "relay.example", selector: "s", key: .ed25519(.generate()), isTesting: true)
+        #expect(
+            small.zoneFileRecord.hasPrefix(
+                "s._domainkey.relay.example. IN TXT \"v=DKIM1; k=ed25519; t=y; p="))
         #expect(try DKIMKeyRecord(Array(small.text.utf8)).isTesting)
     }
 }
 
 struct DKIMKeyPublicationTests {
     @Test func keyPublication_dnsAnswer_givesObjection() throws {
-        let publication = try DKIMKeyPublication(domain: "app.example", selector: "s", key: .ed25519(DKIMForge.ed25519.get()))
+        let publication = try DKIMKeyPublication(
+            domain: "app.example", selector: "s", key: .ed25519(DKIMForge.ed25519.get()))
         let own = DNSRecord.txt(Array(publication.text.utf8))
         let rsa = DNSRecord.txt(Array("p=\(try DKIMForge.publicKey("rsa"))".utf8))
         #expect(publication.objection(to: .records([.txt(Array("v=spf1 -all".utf8)), own])) == nil)
         #expect(publication.objection(to: .records([own, rsa]))?.contains("2 keys") == true)
         #expect(publication.objection(to: .records([rsa])) == "another key is published")
         #expect(publication.objection(to: .nxDomain) == "no key in the DNS")
-        #expect(publication.objection(to: .temporaryFailure("SERVFAIL")) == "no answer for the key: SERVFAIL")
+        #expect(
+            publication.objection(to: .temporaryFailure("SERVFAIL"))
+                == "no answer for the key: SERVFAIL")
         let testing = DNSRecord.txt(Array(publication.text.replacing("p=", with: "t=y; p=").utf8))
         #expect(publication.objection(to: .records([testing]))?.contains("t=y") == true)
         let narrow = DNSRecord.txt(Array(publication.text.replacing("p=", with: "h=sha1; p=").utf8))
         #expect(publication.objection(to: .records([narrow]))?.contains("SHA-256") == true)
         #expect(DKIMKeyAnswer(.records([own, rsa])).text == "ed25519; rsa, 1024 bits")
-        #expect(DKIMKeyAnswer(.records([.txt(Array("v=DKIM1; p=".utf8))])).text == "the key is revoked")
+        #expect(
+            DKIMKeyAnswer(.records([.txt(Array("v=DKIM1; p=".utf8))])).text == "the key is revoked")
     }
 }
 
 extension HeaderField {
     fileprivate func withTime(_ time: String) -> HeaderField {
-        HeaderField(bytes: Array(String(decoding: bytes, as: UTF8.self).replacing("t=\(Int64.max)", with: "t=\(time)").utf8))
+        HeaderField(
+            bytes: Array(
+                String(decoding: bytes, as: UTF8.self).replacing(
+                    "t=\(Int64.max)", with: "t=\(time)"
+                ).utf8))
     }
 }

@@ -13,7 +13,9 @@ final class DKIMTestDNS: DNSResolver, @unchecked Sendable {
 
     init(_ answers: [String: DNSAnswer]) { self.answers = answers }
 
-    convenience init(txt: [String: String]) { self.init(txt.mapValues { .records([.txt(Array($0.utf8))]) }) }
+    convenience init(txt: [String: String]) {
+        self.init(txt.mapValues { .records([.txt(Array($0.utf8))]) })
+    }
 
     func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
         lock.withLock { asked.append(name) }
@@ -40,7 +42,9 @@ struct DKIMTestMessage {
         var bodyStart = bytes.count
         while index < bytes.count {
             var lineEnd = index
-            while lineEnd + 1 < bytes.count, !(bytes[lineEnd] == 13 && bytes[lineEnd + 1] == 10) { lineEnd += 1 }
+            while lineEnd + 1 < bytes.count, !(bytes[lineEnd] == 13 && bytes[lineEnd + 1] == 10) {
+                lineEnd += 1
+            }
             if lineEnd + 1 >= bytes.count { lineEnd = bytes.count }
             if lineEnd == index {
                 bodyStart = min(index + 2, bytes.count)
@@ -63,7 +67,8 @@ struct DKIMTestMessage {
     var bytes: [UInt8] { header.fields.flatMap { $0.bytes + [13, 10] } + [13, 10] + body }
 
     func verify(
-        _ dns: any DNSResolver, now: Int64 = 1_795_000_000, chunk: Int = 65536, limits: DKIMLimits = DKIMLimits()
+        _ dns: any DNSResolver, now: Int64 = 1_795_000_000, chunk: Int = 65536,
+        limits: DKIMLimits = DKIMLimits()
     )
         -> [DKIMFinding]
     {
@@ -90,12 +95,15 @@ func canonicalBody(_ kind: DKIMCanonicalization, _ body: [UInt8], chunk: Int) ->
 }
 
 enum DKIMConformance {
-    static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent()
 
     /// `POSTERN_CONFORMANCE`, or otherwise ../shared/conformance next to the package.
     static let folder: URL = {
-        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
+        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] {
+            return URL(fileURLWithPath: path)
+        }
         return package.deletingLastPathComponent().appendingPathComponent("shared/conformance")
     }()
 

@@ -48,20 +48,33 @@ struct VectorZone: Decodable {
 
     init(from decoder: any Decoder) throws {
         var nodes: [String: ZoneResolver.Node] = [:]
-        for (name, values) in try decoder.singleValueContainer().decode([String: [String: Value]].self) {
+        for (name, values) in try decoder.singleValueContainer().decode(
+            [String: [String: Value]].self)
+        {
             var node = ZoneResolver.Node()
             for (key, value) in values {
                 switch key {
                 case "TXT": node.records[.txt] = value.texts.map { .txt(Array($0.utf8)) }
-                case "A": node.records[.a] = value.texts.compactMap { IPAddress($0).map { .address($0.octets) } }
-                case "AAAA": node.records[.aaaa] = value.texts.compactMap { IPAddress($0).map { .address($0.octets) } }
+                case "A":
+                    node.records[.a] = value.texts.compactMap {
+                        IPAddress($0).map { .address($0.octets) }
+                    }
+                case "AAAA":
+                    node.records[.aaaa] = value.texts.compactMap {
+                        IPAddress($0).map { .address($0.octets) }
+                    }
                 case "PTR": node.records[.ptr] = value.texts.map { .ptr($0) }
-                case "MX": node.records[.mx] = value.exchanges.map { .mx(preference: $0.0, exchange: $0.1) }
+                case "MX":
+                    node.records[.mx] = value.exchanges.map {
+                        .mx(preference: $0.0, exchange: $0.1)
+                    }
                 case "CNAME": node.alias = value.texts.first
                 case "error": node.failure = value.failure
                 default:
                     throw DecodingError.dataCorrupted(
-                        .init(codingPath: decoder.codingPath, debugDescription: "unknown type \(key)"))
+                        .init(
+                            codingPath: decoder.codingPath, debugDescription: "unknown type \(key)")
+                    )
                 }
             }
             nodes[name] = node
@@ -72,9 +85,14 @@ struct VectorZone: Decodable {
 
 /// Every JSON file of a vector folder, decoded; throws if there is none.
 func vectors<Vector: Decodable>(_ folder: String, as type: Vector.Type) throws -> [Vector] {
-    let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Vectors/\(folder)")
-    let files = try FileManager.default.contentsOfDirectory(at: path, includingPropertiesForKeys: nil)
-        .filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }
-    guard !files.isEmpty else { throw CocoaError(.fileNoSuchFile, userInfo: [NSFilePathErrorKey: path.path]) }
+    let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+        "Vectors/\(folder)")
+    let files = try FileManager.default.contentsOfDirectory(
+        at: path, includingPropertiesForKeys: nil
+    )
+    .filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }
+    guard !files.isEmpty else {
+        throw CocoaError(.fileNoSuchFile, userInfo: [NSFilePathErrorKey: path.path])
+    }
     return try files.flatMap { try JSONDecoder().decode([Vector].self, from: Data(contentsOf: $0)) }
 }

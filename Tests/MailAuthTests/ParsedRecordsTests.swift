@@ -64,15 +64,18 @@ import Testing
     @Test func dkimKey_changedUnderSameName_isUsed() throws {
         for algorithm in ["rsa-sha256", "ed25519-sha256"] {
             let message = try DKIMForge.sign(
-                DKIMForge.message, "v=1; a=\(algorithm); d=app.example; s=s; h=from; bh={bh}; b={b}")
+                DKIMForge.message, "v=1; a=\(algorithm); d=app.example; s=s; h=from; bh={bh}; b={b}"
+            )
             let type = algorithm.hasPrefix("rsa") ? "rsa" : "ed25519"
             let right = try DKIMForge.dns("v=DKIM1; k=\(type);", algorithm: algorithm)
             let another =
                 type == "rsa"
-                ? try RSAPrivateKey.generate(bits: 1024).publicKeyInfo() : try Ed25519PrivateKey.generate().rawPublicKey()
+                ? try RSAPrivateKey.generate(bits: 1024).publicKeyInfo()
+                : try Ed25519PrivateKey.generate().rawPublicKey()
             let changed = DKIMTestDNS(
                 txt: [
-                    DKIMForge.keyName: "v=DKIM1; k=\(type); p=\(String(decoding: Base64.encodeUnbroken(another), as: UTF8.self))"
+                    DKIMForge.keyName:
+                        "v=DKIM1; k=\(type); p=\(String(decoding: Base64.encodeUnbroken(another), as: UTF8.self))"
                 ])
             let testing = try DKIMForge.dns("v=DKIM1; t=y; k=\(type);", algorithm: algorithm)
             let revoked = DKIMTestDNS(txt: [DKIMForge.keyName: "v=DKIM1; k=\(type); p="])
@@ -89,13 +92,15 @@ import Testing
     @Test func policyRecord_changedUnderSameName_isUsed() {
         func spf(_ record: String) -> SPFResult {
             SPF.check(
-                client: SMTPClientIdentity(address: "192.0.2.1", helo: "h.example", mailFrom: "a@app.example"),
+                client: SMTPClientIdentity(
+                    address: "192.0.2.1", helo: "h.example", mailFrom: "a@app.example"),
                 resolver: DKIMTestDNS(txt: ["app.example": record])
             ).result
         }
         func dmarc(_ record: String) -> String {
             DMARC.evaluate(
-                fromDomain: "app.example", spf: [], dkim: [], resolver: DKIMTestDNS(txt: ["_dmarc.app.example": record])
+                fromDomain: "app.example", spf: [], dkim: [],
+                resolver: DKIMTestDNS(txt: ["_dmarc.app.example": record])
             ).policy
         }
         for _ in 0..<2 {

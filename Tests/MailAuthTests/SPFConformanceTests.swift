@@ -8,8 +8,11 @@ import Testing
 
 /// The folder of the public test data: POSTERN_CONFORMANCE, or otherwise next to the package.
 private let conformanceFolder: URL = {
-    if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
-    return URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] {
+        return URL(fileURLWithPath: path)
+    }
+    return URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("shared/conformance")
 }()
 
@@ -40,7 +43,9 @@ private struct SuiteFile: Decodable {
             if let word = try? decoder.singleValueContainer().decode(String.self) {
                 guard word == "TIMEOUT" else {
                     throw DecodingError.dataCorrupted(
-                        .init(codingPath: decoder.codingPath, debugDescription: "unknown entry \(word)"))
+                        .init(
+                            codingPath: decoder.codingPath,
+                            debugDescription: "unknown entry \(word)"))
                 }
                 self = .timeout
                 return
@@ -53,7 +58,9 @@ private struct SuiteFile: Decodable {
                 return
             }
             values = try container.decode([Mixed].self, forKey: .value)
-            self = .record(type: type, strings: values.compactMap(\.text), preference: values.compactMap(\.number).first ?? 0)
+            self = .record(
+                type: type, strings: values.compactMap(\.text),
+                preference: values.compactMap(\.number).first ?? 0)
         }
     }
 
@@ -69,13 +76,19 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
             switch type {
             case "TXT":
                 // YAML escapes represent octets: each character is one octet.
-                let octets = strings.joined().unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+                let octets = strings.joined().unicodeScalars.map {
+                    UInt8(truncatingIfNeeded: $0.value)
+                }
                 node.records[.txt, default: []].append(.txt(octets))
-            case "A": node.records[.a, default: []].append(.address(try #require(IPAddress.ipv4(Array(strings[0].utf8)[...]))))
+            case "A":
+                node.records[.a, default: []].append(
+                    .address(try #require(IPAddress.ipv4(Array(strings[0].utf8)[...]))))
             case "AAAA":
-                node.records[.aaaa, default: []].append(.address(try #require(IPAddress.ipv6(Array(strings[0].utf8)[...]))))
+                node.records[.aaaa, default: []].append(
+                    .address(try #require(IPAddress.ipv6(Array(strings[0].utf8)[...]))))
             case "MX":
-                node.records[.mx, default: []].append(.mx(preference: UInt16(preference), exchange: strings.first ?? ""))
+                node.records[.mx, default: []].append(
+                    .mx(preference: UInt16(preference), exchange: strings.first ?? ""))
             case "PTR": node.records[.ptr, default: []].append(.ptr(strings[0]))
             case "CNAME": node.alias = strings[0]
             // Type 99 is not queried (RFC 7208 section 3.1).
@@ -83,7 +96,9 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
             default: Issue.record("unknown type \(type) at \(name)")
             }
         }
-        if entries.contains(where: { if case .timeout = $0 { true } else { false } }) { node.failure = .timeout }
+        if entries.contains(where: { if case .timeout = $0 { true } else { false } }) {
+            node.failure = .timeout
+        }
         nodes[name] = node
     }
     return ZoneResolver(nodes)
@@ -99,30 +114,45 @@ private let decidedByRFC7208: [String: (result: String, reason: String)] = [
     "txttimeout": ("temperror", "section 4.4: the TXT look-up failed, and there is no other"),
     "nospftxttimeout": ("temperror", "section 4.4: the TXT look-up failed, and there is no other"),
     "spfoverride": ("fail", "section 3.1: the type 99 record does not override the TXT record"),
-    "multitxt1": ("permerror", "section 4.5: two TXT records begin with v=spf1; type 99 does not help"),
+    "multitxt1": (
+        "permerror", "section 4.5: two TXT records begin with v=spf1; type 99 does not help"
+    ),
     "multispf1": ("permerror", "section 4.5: two TXT records begin with v=spf1"),
-    "multispf2": ("pass", "section 4.5: one TXT record; how many there are of type 99 does not matter"),
+    "multispf2": (
+        "pass", "section 4.5: one TXT record; how many there are of type 99 does not matter"
+    ),
     "exists-dnserr": ("temperror", "section 5: a failing look-up of a mechanism is a temperror"),
     "cidr6-0-ip4": ("neutral", "section 5.6: ip6 never matches an IPv4 client"),
     "cidr6-ip4": ("neutral", "section 5: an IPv4-mapped address is an IPv4 address"),
     "mx-limit": ("permerror", "section 4.6.4: more than ten exchanges are an error"),
-    "invalid-domain-empty-label": ("fail", "section 4.8 leaves it open: here a name that cannot be asked for matches nothing"),
-    "invalid-domain-long": ("fail", "section 4.8 leaves it open: here a name that cannot be asked for matches nothing"),
-    "invalid-domain-long-via-macro": ("fail", "section 4.8 leaves it open: here a name that cannot be asked for matches nothing"),
+    "invalid-domain-empty-label": (
+        "fail", "section 4.8 leaves it open: here a name that cannot be asked for matches nothing"
+    ),
+    "invalid-domain-long": (
+        "fail", "section 4.8 leaves it open: here a name that cannot be asked for matches nothing"
+    ),
+    "invalid-domain-long-via-macro": (
+        "fail", "section 4.8 leaves it open: here a name that cannot be asked for matches nothing"
+    ),
     "p-macro-multiple": ("pass", "section 7.3: a validated name below the domain is preferred"),
     "ptr-limit": ("neutral", "section 4.6.4: PTR names after the tenth are ignored"),
 ]
 
 @Suite(.blocking) struct SPFConformanceTests {
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: conformanceFolder.path), "the conformance folder is absent"))
+    @Test(
+        .enabled(
+            if: FileManager.default.fileExists(atPath: conformanceFolder.path),
+            "the conformance folder is absent"))
     func spf_publicCases_giveExpectedResult() throws {
-        let data = try Data(contentsOf: conformanceFolder.appendingPathComponent("spf/spf-cases.json"))
+        let data = try Data(
+            contentsOf: conformanceFolder.appendingPathComponent("spf/spf-cases.json"))
         let file = try JSONDecoder().decode(SuiteFile.self, from: data)
         var passed = 0
         var narrowed: Set<String> = []
         for test in file.cases {
             let zone = try resolver(#require(file.zones[test.zone]))
-            let client = SMTPClientIdentity(address: test.ip, helo: test.helo, mailFrom: test.mailfrom)
+            let client = SMTPClientIdentity(
+                address: test.ip, helo: test.helo, mailFrom: test.mailfrom)
             let outcome = SPF.check(
                 client: client, identity: test.mailfrom.isEmpty ? .helo : .mailFrom, resolver: zone,
                 explaining: .init(hostName: "mx.example.net", time: 1_700_000_000))
@@ -145,7 +175,9 @@ private let decidedByRFC7208: [String: (result: String, reason: String)] = [
             )
             if agrees { passed += 1 }
         }
-        print("spf: \(passed) of \(file.cases.count) cases; in \(narrowed.count) of RFC 4408 what RFC 7208 decides")
+        print(
+            "spf: \(passed) of \(file.cases.count) cases; in \(narrowed.count) of RFC 4408 what RFC 7208 decides"
+        )
         #expect(file.cases.count >= 394)
         #expect(narrowed == Set(decidedByRFC7208.keys))
     }

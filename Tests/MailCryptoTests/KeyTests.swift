@@ -42,8 +42,11 @@ struct KeyTests {
 
     @Test func ed25519Key_rfc8032Vector_signsAndVerifies() throws {
         // RFC 8032 section 7.1, test 3.
-        let key = try Ed25519PrivateKey(rawBytes: hex("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7"))
-        #expect(try key.rawPublicKey() == hex("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025"))
+        let key = try Ed25519PrivateKey(
+            rawBytes: hex("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7"))
+        #expect(
+            try key.rawPublicKey()
+                == hex("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025"))
         let signature = try Ed25519PrivateKey(pem: key.pem()).sign(hex("af82"))
         #expect(
             signature
@@ -55,7 +58,9 @@ struct KeyTests {
         #expect(!publicKey.verify(signature: signature, message: hex("af83")))
         #expect(!publicKey.verify(signature: [], message: []))
         #expect(try key.sign([]).count == 64)
-        #expect(try Ed25519PrivateKey.generate().rawPublicKey() != Ed25519PrivateKey.generate().rawPublicKey())
+        #expect(
+            try Ed25519PrivateKey.generate().rawPublicKey()
+                != Ed25519PrivateKey.generate().rawPublicKey())
     }
 
     @Test func keys_ofOtherKindOrDamaged_areRefused() throws {
@@ -64,10 +69,16 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try RSAPrivateKey(pem: ed25519.pem()) }
         #expect(throws: CryptoError.self) { try Ed25519PrivateKey(pem: rsa.pem()) }
         #expect(throws: CryptoError.self) { try RSAPublicKey(der: rsa.publicKeyInfo() + [0]) }
-        #expect(throws: CryptoError.self) { try RSAPublicKey(der: Array(rsa.publicKeyInfo().dropLast())) }
-        #expect(throws: CryptoError.self) { try RSAPublicKey(der: hex("302a300506032b6570032100") + ed25519.rawPublicKey()) }
+        #expect(throws: CryptoError.self) {
+            try RSAPublicKey(der: Array(rsa.publicKeyInfo().dropLast()))
+        }
+        #expect(throws: CryptoError.self) {
+            try RSAPublicKey(der: hex("302a300506032b6570032100") + ed25519.rawPublicKey())
+        }
         #expect(throws: CryptoError.self) { try RSAPublicKey(der: []) }
-        #expect(throws: CryptoError.self) { try RSAPublicKey(der: [UInt8](repeating: 0x30, count: 5000)) }
+        #expect(throws: CryptoError.self) {
+            try RSAPublicKey(der: [UInt8](repeating: 0x30, count: 5000))
+        }
         #expect(throws: CryptoError.self) { try Ed25519PublicKey(rawBytes: [1]) }
         // Every octet of a key may be changed without a crash. A result that is still readable is
         // another key.
@@ -84,8 +95,12 @@ struct KeyTests {
             }
             #expect(throws: CryptoError.self) { try RSAPublicKey(der: Array(der[..<index])) }
         }
-        for pem in ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
-            #expect { try RSAPrivateKey(pem: pem) } throws: { ($0 as? CryptoError)?.code == .invalidKey }
+        for pem in [
+            "", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        ] {
+            #expect { try RSAPrivateKey(pem: pem) } throws: {
+                ($0 as? CryptoError)?.code == .invalidKey
+            }
         }
         #expect(throws: CryptoError.self) { try RSAPrivateKey.generate(bits: 512) }
     }
@@ -111,7 +126,8 @@ struct KeyTests {
             for number in 0..<64 {
                 group.addTask {
                     let digest = SHA256.hash([UInt8(number)])
-                    return publicKey.verifySHA256(digest: digest, signature: try key.signSHA256(digest: digest))
+                    return publicKey.verifySHA256(
+                        digest: digest, signature: try key.signSHA256(digest: digest))
                 }
             }
             return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
@@ -139,7 +155,9 @@ struct KeyTests {
                     #expect(valid == (number % 4 == 0))
                     _ = try? RSAPublicKey(der: raw)
                 } else {
-                    #expect(try Ed25519PublicKey(rawBytes: raw).verify(signature: other, message: digest))
+                    #expect(
+                        try Ed25519PublicKey(rawBytes: raw).verify(
+                            signature: other, message: digest))
                 }
             }
         }
@@ -154,7 +172,8 @@ struct KeyTests {
     }
 
     private func residentPages() throws -> Int {
-        let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
+        let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(
+            separator: " ")
         return try #require(fields.dropFirst().first.flatMap { Int($0) })
     }
 }

@@ -40,24 +40,36 @@ import Testing
         let key = try P256PrivateKey.generate()
         let again = try P256PrivateKey(pem: key.pem())
         #expect(again.publicKey.publicKeyInfo == key.publicKey.publicKeyInfo)
-        #expect(key.publicKey.verifySHA256(message: [1], signature: try again.signSHA256(message: [1])))
+        #expect(
+            key.publicKey.verifySHA256(message: [1], signature: try again.signSHA256(message: [1])))
     }
 
     @Test func p256Key_notAPointOfTheCurve_isRefused() throws {
         let key = try P256PrivateKey.generate().publicKey
         #expect(throws: CryptoError.self) { try P256PublicKey(x: key.x, y: key.x) }
         #expect(throws: CryptoError.self) {
-            try P256PublicKey(x: [UInt8](repeating: 0, count: 32), y: [UInt8](repeating: 0, count: 32))
+            try P256PublicKey(
+                x: [UInt8](repeating: 0, count: 32), y: [UInt8](repeating: 0, count: 32))
         }
-        #expect(throws: CryptoError.self) { try P256PublicKey(x: Array(key.x.dropLast()), y: key.y) }
+        #expect(throws: CryptoError.self) {
+            try P256PublicKey(x: Array(key.x.dropLast()), y: key.y)
+        }
         #expect(try P256PublicKey(publicKeyInfo: key.publicKeyInfo).x == key.x)
-        #expect(throws: CryptoError.self) { try P256PublicKey(publicKeyInfo: key.publicKeyInfo + [0]) }
-        #expect(throws: CryptoError.self) { try P256PublicKey(publicKeyInfo: Array(key.publicKeyInfo.dropLast())) }
+        #expect(throws: CryptoError.self) {
+            try P256PublicKey(publicKeyInfo: key.publicKeyInfo + [0])
+        }
+        #expect(throws: CryptoError.self) {
+            try P256PublicKey(publicKeyInfo: Array(key.publicKeyInfo.dropLast()))
+        }
     }
 
     @Test func p256Key_ofOtherKind_isRefused() throws {
-        #expect(throws: CryptoError.self) { try P256PrivateKey(pem: Ed25519PrivateKey.generate().pem()) }
-        #expect(throws: CryptoError.self) { try P256PrivateKey(pem: RSAPrivateKey.generate(bits: 1024).pem()) }
+        #expect(throws: CryptoError.self) {
+            try P256PrivateKey(pem: Ed25519PrivateKey.generate().pem())
+        }
+        #expect(throws: CryptoError.self) {
+            try P256PrivateKey(pem: RSAPrivateKey.generate(bits: 1024).pem())
+        }
         let info = try RSAPrivateKey.generate(bits: 1024).publicKeyInfo()
         #expect(throws: CryptoError.self) { try P256PublicKey(publicKeyInfo: info) }
     }
@@ -70,7 +82,8 @@ import Testing
         let zero = [UInt8](repeating: 0, count: 32)
         let good = try key.signSHA256(message: [1])
         for (r, s) in [
-            (zero, zero), (order, order), (Array(good.prefix(32)), zero), (zero, Array(good.suffix(32))),
+            (zero, zero), (order, order), (Array(good.prefix(32)), zero),
+            (zero, Array(good.suffix(32))),
             (Array(good.prefix(32)), order),
         ] {
             #expect(!key.publicKey.verifySHA256(message: [1], signature: r + s))

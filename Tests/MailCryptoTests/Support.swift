@@ -12,8 +12,11 @@ enum Conformance {
     /// The public test data: `POSTERN_CONFORMANCE`, or otherwise ../shared/conformance next to the
     /// package.
     static let folder: URL = {
-        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
-        return URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] {
+            return URL(fileURLWithPath: path)
+        }
+        return URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("shared/conformance")
     }()
 

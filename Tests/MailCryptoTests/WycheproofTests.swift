@@ -29,7 +29,9 @@ private struct WycheproofFile: Decodable {
     }
 }
 
-@Suite(.blocking, .enabled(if: Conformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
+@Suite(
+    .blocking,
+    .enabled(if: Conformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
 struct WycheproofTests {
     @Test func rsaSHA256_wycheproofCases_givesTheirResults() throws {
         let file = try WycheproofFile.read("rsa_signature_2048_sha256_test.json")
@@ -43,7 +45,10 @@ struct WycheproofTests {
                 // a verifier to refuse it.
                 let valid = key.verifySHA256(message: hex(test.msg), signature: hex(test.sig))
                 #expect(valid == (test.result == "valid"), "\(test.tcId) \(test.comment)")
-                #expect(valid == bare.verifySHA256(digest: SHA256.hash(hex(test.msg)), signature: hex(test.sig)))
+                #expect(
+                    valid
+                        == bare.verifySHA256(
+                            digest: SHA256.hash(hex(test.msg)), signature: hex(test.sig)))
                 count += 1
             }
         }

@@ -15,17 +15,29 @@ extension ForgetfulRecords {
         _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
     ) throws(DirectoryFailure) -> Bool { true }
     package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
-    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
-    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
-    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
-    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {}
+    package func isHandedOver(
+        _ mark: [UInt8], account: AccountNumber, now: Int64
+    ) throws(DirectoryFailure) -> Bool { false }
+    package func beginHandOver(
+        _ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64
+    ) throws(DirectoryFailure) {}
+    package func rememberHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber, until: Int64
+    ) throws(DirectoryFailure) {}
+    package func forgetHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber
+    ) throws(DirectoryFailure) {}
     package func reserveAutomatic(
         account: AccountNumber, correspondent: [UInt8], day: UInt64
     ) throws(DirectoryFailure) -> Bool { true }
     package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { .recorded }
-    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
-    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool { true }
+    package func recordComplaint(
+        of account: AccountNumber, mark: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool { true }
+    package func record(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(DirectoryFailure) -> Bool { true }
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
 }

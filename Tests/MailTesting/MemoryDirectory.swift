@@ -34,7 +34,9 @@ package final class MemoryDirectory: RelayDirectory {
     }
 
     /// Adds an account, or changes one.
-    package func put(_ account: RelayAccount) { state.withLock { $0.accounts[account.number] = account } }
+    package func put(_ account: RelayAccount) {
+        state.withLock { $0.accounts[account.number] = account }
+    }
 
     package var firstAccount: RelayAccount { state.withLock { $0.accounts.values.first! } }
 
@@ -53,7 +55,9 @@ package final class MemoryDirectory: RelayDirectory {
         if !hasRoom { throw DirectoryFailure("the disk is full") }
     }
 
-    package func counted(_ counter: RelayCounter) -> Int { state.withLock { $0.counts[counter, default: 0] } }
+    package func counted(_ counter: RelayCounter) -> Int {
+        state.withLock { $0.counts[counter, default: 0] }
+    }
 
     package var failures: [InboxFailure] { state.withLock(\.failures) }
 
@@ -71,9 +75,14 @@ package final class MemoryDirectory: RelayDirectory {
         return value
     }
 
-    package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
+    package func account(
+        relayAddress localPart: String, domain: String
+    ) throws(DirectoryFailure) -> RelayAccount? {
         try asked { state -> RelayAccount?? in
-            .some(state.accounts.values.first { $0.relayAddress == AddrSpec(localPart: localPart, domain: domain) })
+            .some(
+                state.accounts.values.first {
+                    $0.relayAddress == AddrSpec(localPart: localPart, domain: domain)
+                })
         } ?? nil
     }
 
@@ -85,11 +94,15 @@ package final class MemoryDirectory: RelayDirectory {
         try asked { Array(Set($0.accounts.values.flatMap(\.sources).filter { $0.covers(author) })) }
     }
 
-    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+    package func isBlocked(
+        _ author: AddrSpec, by account: AccountNumber
+    ) throws(DirectoryFailure) -> Bool {
         try asked { state in state.blocked.contains { $0.covers(author) } }
     }
 
-    package func block(_ source: RegisteredSource) { state.withLock { _ = $0.blocked.insert(source) } }
+    package func block(_ source: RegisteredSource) {
+        state.withLock { _ = $0.blocked.insert(source) }
+    }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         try asked { state -> AddrSpec?? in .some(state.stored[token.storageKey]) } ?? nil
@@ -111,7 +124,9 @@ package final class MemoryDirectory: RelayDirectory {
     /// Messages counted against the daily limit, of all days.
     package func reserved(_ direction: LimitedDirection, _ account: AccountNumber) -> Int {
         state.withLock { state in
-            state.used.reduce(0) { $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0) }
+            state.used.reduce(0) {
+                $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0)
+            }
         }
     }
 
@@ -130,35 +145,58 @@ package final class MemoryDirectory: RelayDirectory {
         state.withLock { $0.used["\(direction) \(account.rawValue) \(day)", default: 1] -= 1 }
     }
 
-    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func isHandedOver(
+        _ mark: [UInt8], account: AccountNumber, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.contains("handed over \(account.rawValue) \(mark)") }
     }
 
-    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
-        try noting { state in for copy in copies { state.once.insert("begun \(copy.account.rawValue) \(copy.mark)") } }
+    package func beginHandOver(
+        _ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64
+    ) throws(DirectoryFailure) {
+        try noting { state in
+            for copy in copies { state.once.insert("begun \(copy.account.rawValue) \(copy.mark)") }
+        }
     }
 
-    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
-        try noting { state in for mark in marks { state.once.insert("handed over \(account.rawValue) \(mark)") } }
+    package func rememberHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber, until: Int64
+    ) throws(DirectoryFailure) {
+        try noting { state in
+            for mark in marks { state.once.insert("handed over \(account.rawValue) \(mark)") }
+        }
     }
 
-    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
-        try noting { state in for mark in marks { state.once.remove("handed over \(account.rawValue) \(mark)") } }
+    package func forgetHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber
+    ) throws(DirectoryFailure) {
+        try noting { state in
+            for mark in marks { state.once.remove("handed over \(account.rawValue) \(mark)") }
+        }
     }
 
-    package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
-        try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
+    package func reserveAutomatic(
+        account: AccountNumber, correspondent: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
+        try asked {
+            $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted
+        }
     }
 
     package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord {
         try asked { state in
-            guard state.once.insert("failure \(account.rawValue) \(failure.nonce)").inserted else { return .known }
+            guard state.once.insert("failure \(account.rawValue) \(failure.nonce)").inserted else {
+                return .known
+            }
             state.counts[.inboxBounced, default: 0] += 1
             state.failures.append(failure)
             let forwarded = state.used["forward \(account.rawValue) \(failure.day)", default: 0]
-            guard rate?.isReached(failures: state.counts[.inboxBounced, default: 0], forwarded: forwarded) == true else {
+            guard
+                rate?.isReached(
+                    failures: state.counts[.inboxBounced, default: 0], forwarded: forwarded) == true
+            else {
                 return .recorded
             }
             state.accounts[account] = state.accounts[account]?.suspended
@@ -166,17 +204,27 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func recordComplaint(
+        of account: AccountNumber, mark: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
         try asked { state in
-            guard state.once.insert("complaint \(account.rawValue) \(mark) \(day)").inserted else { return false }
+            guard state.once.insert("complaint \(account.rawValue) \(mark) \(day)").inserted else {
+                return false
+            }
             state.complaints.append(account)
             return true
         }
     }
 
-    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func record(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         try asked { state in
-            guard !state.reports.contains(where: { $0.reporter == reporter && $0.report.identifier == report.identifier }) else {
+            guard
+                !state.reports.contains(where: {
+                    $0.reporter == reporter && $0.report.identifier == report.identifier
+                })
+            else {
                 return false
             }
             state.reports.append((reporter, report))
@@ -184,7 +232,9 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+    package func recordAnswer(
+        to token: AnswerToken, author: AddrSpec
+    ) throws(DirectoryFailure) -> AnswerRecord {
         try asked { state in
             guard state.underWay[token] == author else { return .notTheInbox }
             return state.answered.insert(token).inserted ? .first(language: nil) : .repeated
@@ -192,7 +242,9 @@ package final class MemoryDirectory: RelayDirectory {
     }
 
     /// Records that a verification message was sent to this address.
-    package func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
+    package func begin(_ token: AnswerToken, inbox: AddrSpec) {
+        state.withLock { $0.underWay[token] = inbox }
+    }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }
@@ -203,11 +255,15 @@ package final class MemoryDirectory: RelayDirectory {
 package struct TestAuthenticator: SenderAuthenticator {
     private let evidence: @Sendable (HeaderSection) -> AuthenticationEvidence
 
-    package init(_ evidence: @escaping @Sendable (HeaderSection) -> AuthenticationEvidence) { self.evidence = evidence }
+    package init(_ evidence: @escaping @Sendable (HeaderSection) -> AuthenticationEvidence) {
+        self.evidence = evidence
+    }
 
     package init(evidence: AuthenticationEvidence) { self.init { _ in evidence } }
 
-    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+    package func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession {
         Session(evidence(header))
     }
 
@@ -225,7 +281,8 @@ extension AuthenticationEvidence {
         AuthenticationEvidence(
             dkim: domains.map {
                 DKIMFinding(
-                    result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
+                    result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256",
+                    coversWholeBody: true, reason: "")
             })
     }
 }
@@ -234,8 +291,11 @@ extension RelayAccount {
     /// The same account, with an inbox to which forwarding is suspended.
     package var suspended: RelayAccount {
         RelayAccount(
-            number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn, hasLiveGrant: isActive,
-            inbox: inbox.map { UserInbox(address: $0.address, isVerified: $0.isVerified, isSuspended: true) }, inboxes: inboxes,
+            number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn,
+            hasLiveGrant: isActive,
+            inbox: inbox.map {
+                UserInbox(address: $0.address, isVerified: $0.isVerified, isSuspended: true)
+            }, inboxes: inboxes,
             sharedName: sharedName, sources: sources)
     }
 }

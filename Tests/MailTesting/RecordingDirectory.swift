@@ -22,7 +22,9 @@ package final class RecordingDirectory: RelayDirectory {
 
     private func record(_ call: String) { state.withLock { $0.append(call) } }
 
-    package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
+    package func account(
+        relayAddress localPart: String, domain: String
+    ) throws(DirectoryFailure) -> RelayAccount? {
         record("account of \(localPart)@\(domain)")
         return try other.account(relayAddress: localPart, domain: domain)
     }
@@ -37,7 +39,9 @@ package final class RecordingDirectory: RelayDirectory {
         return try other.sources(covering: author)
     }
 
-    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+    package func isBlocked(
+        _ author: AddrSpec, by account: AccountNumber
+    ) throws(DirectoryFailure) -> Bool {
         record("is \(author.wireForm) blocked by \(account.rawValue)")
         return try other.isBlocked(author, by: account)
     }
@@ -50,7 +54,9 @@ package final class RecordingDirectory: RelayDirectory {
     package func store(
         _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
     ) throws(DirectoryFailure) -> Bool {
-        record("store \(addresses.map { "\($0.address.wireForm) until \($0.expiryDay ?? 0)" }) for \(account.rawValue)")
+        record(
+            "store \(addresses.map { "\($0.address.wireForm) until \($0.expiryDay ?? 0)" }) for \(account.rawValue)"
+        )
         return try other.store(addresses, account: account, day: day, newPerDay: newPerDay)
     }
 
@@ -66,27 +72,37 @@ package final class RecordingDirectory: RelayDirectory {
         other.release(direction, account: account, day: day)
     }
 
-    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func isHandedOver(
+        _ mark: [UInt8], account: AccountNumber, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         record("is handed over for \(account.rawValue)")
         return try other.isHandedOver(mark, account: account, now: now)
     }
 
-    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+    package func beginHandOver(
+        _ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64
+    ) throws(DirectoryFailure) {
         record("begin to hand over \(copies.map(\.account.rawValue))")
         try other.beginHandOver(copies, until: until)
     }
 
-    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+    package func rememberHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber, until: Int64
+    ) throws(DirectoryFailure) {
         record("handed over for \(account.rawValue)")
         try other.rememberHandedOver(marks, account: account, until: until)
     }
 
-    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+    package func forgetHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber
+    ) throws(DirectoryFailure) {
         record("forget for \(account.rawValue)")
         try other.forgetHandedOver(marks, account: account)
     }
 
-    package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func reserveAutomatic(
+        account: AccountNumber, correspondent: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
         record("reserve automatic mail for \(account.rawValue)")
         return try other.reserveAutomatic(account: account, correspondent: correspondent, day: day)
     }
@@ -98,17 +114,23 @@ package final class RecordingDirectory: RelayDirectory {
         return try other.recordFailure(failure, of: account, rate: rate)
     }
 
-    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func recordComplaint(
+        of account: AccountNumber, mark: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
         record("complaint of \(account.rawValue)")
         return try other.recordComplaint(of: account, mark: mark, day: day)
     }
 
-    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func record(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         record("aggregate report")
         return try other.record(report, reporter: reporter, now: now)
     }
 
-    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
+    package func recordAnswer(
+        to token: AnswerToken, author: AddrSpec
+    ) throws(DirectoryFailure) -> AnswerRecord {
         record("answer")
         return try other.recordAnswer(to: token, author: author)
     }

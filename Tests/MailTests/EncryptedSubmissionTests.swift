@@ -6,10 +6,12 @@ import InternetMessage
 import PostfixHarness
 import TestSupport
 import Testing
+
 @testable import Mail
 
 @Suite(.blocking) struct EncryptedSubmissionTests {
-    private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))
+    private static let inbox = InboxAddress(
+        AddrSpec(localPart: "anna.secret", domain: "home.example"))
     private static let message = Array("Subject: x\r\n\r\nhello\r\n".utf8)
 
     /// An OpenSSL server that sends these lines to every client with a TLS session, and prints what
@@ -21,14 +23,18 @@ import Testing
         let certificate: TestCertificate
 
         init(_ replies: [String]) throws {
-            folder = NSTemporaryDirectory() + "postern-submission-" + UUID().uuidString.prefix(8).lowercased()
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            folder =
+                NSTemporaryDirectory() + "postern-submission-"
+                + UUID().uuidString.prefix(8).lowercased()
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true)
             certificate = try TestCertificate(in: folder, name: "mail", commonName: "mail")
             port = try FreePort.next()
             process = try ManagedProcess(
                 "/usr/bin/env",
                 [
-                    "openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate.certificate, "-key",
+                    "openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-cert",
+                    certificate.certificate, "-key",
                     certificate.key, "-naccept", "1",
                 ])
             try process.waitForLine(containing: "ACCEPT")
@@ -36,7 +42,9 @@ import Testing
         }
 
         /// The received lines.
-        var heard: [String] { process.lines.map { $0.hasSuffix("\r") ? String($0.dropLast()) : $0 } }
+        var heard: [String] {
+            process.lines.map { $0.hasSuffix("\r") ? String($0.dropLast()) : $0 }
+        }
 
         deinit {
             process.end()
@@ -45,16 +53,20 @@ import Testing
     }
 
     private static let willing = [
-        "220 mail ESMTP", "250-mail", "250-AUTH PLAIN LOGIN", "250 8BITMIME", "235 2.7.0 ok", "250 2.1.0 ok", "250 2.1.5 ok",
+        "220 mail ESMTP", "250-mail", "250-AUTH PLAIN LOGIN", "250 8BITMIME", "235 2.7.0 ok",
+        "250 2.1.0 ok", "250 2.1.5 ok",
         "354 go on",
         "250 2.0.0 Ok: queued as 4Abc", "221 bye",
     ]
 
-    private func submission(_ port: UInt16, roots: String?, user: String? = "postern") throws -> SMTPSubmission {
+    private func submission(
+        _ port: UInt16, roots: String?, user: String? = "postern"
+    ) throws -> SMTPSubmission {
         SMTPSubmission(
             host: "127.0.0.1", port: port, helo: "mx.relay.example",
             security: .implicit(try SubmissionSecurity.context(rootsPath: roots)),
-            credentials: user.map { SubmissionCredentials(user: $0, password: "very secret") }, timeout: 120, dataTimeout: 120)
+            credentials: user.map { SubmissionCredentials(user: $0, password: "very secret") },
+            timeout: 120, dataTimeout: 120)
     }
 
     @Test func submission_implicitTLS_sendsWithAuthPlain() throws {
@@ -64,16 +76,22 @@ import Testing
         #expect(receipt.queueID == "4Abc" && receipt.keywords.contains("8BITMIME"))
         _ = try server.process.waitForExit()
         let heard = server.heard
-        #expect(heard.contains("AUTH PLAIN " + Data("\0postern\0very secret".utf8).base64EncodedString()), "\(heard)")
-        #expect(heard.contains("RCPT TO:<anna.secret@home.example>") && heard.contains("Subject: x"))
+        #expect(
+            heard.contains(
+                "AUTH PLAIN " + Data("\0postern\0very secret".utf8).base64EncodedString()),
+            "\(heard)")
+        #expect(
+            heard.contains("RCPT TO:<anna.secret@home.example>") && heard.contains("Subject: x"))
     }
 
     @Test func submission_serverWithoutPlain_usesAuthLogin() throws {
         var replies = Self.willing
         replies[2] = "250-AUTH LOGIN"
-        replies.replaceSubrange(4...4, with: ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6", "235 2.7.0 ok"])
+        replies.replaceSubrange(
+            4...4, with: ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6", "235 2.7.0 ok"])
         let server = try TLSServer(replies)
-        try submission(server.port, roots: server.certificate.certificate).send(from: nil, to: Self.inbox, message: Self.message)
+        try submission(server.port, roots: server.certificate.certificate).send(
+            from: nil, to: Self.inbox, message: Self.message)
         _ = try server.process.waitForExit()
         #expect(server.heard.contains(Data("very secret".utf8).base64EncodedString()))
     }
@@ -81,9 +99,12 @@ import Testing
     @Test func submission_untrustedCertificate_sendsNothing() throws {
         let server = try TLSServer(Self.willing)
         let failure = #expect(throws: SubmissionFailure.self) {
-            try submission(server.port, roots: nil).send(from: nil, to: Self.inbox, message: Self.message)
+            try submission(server.port, roots: nil).send(
+                from: nil, to: Self.inbox, message: Self.message)
         }
-        #expect(failure == .temporary(.tls, "no TLS: the server has no trusted certificate for 127.0.0.1"))
+        #expect(
+            failure
+                == .temporary(.tls, "no TLS: the server has no trusted certificate for 127.0.0.1"))
         server.process.end()
         #expect(!server.process.output.contains("EHLO"))
     }
@@ -104,11 +125,13 @@ import Testing
         let sink = try SMTPSink()
         defer { sink.stop() }
         #expect(throws: SubmissionFailure.self) {
-            try submission(sink.port, roots: nil).send(from: nil, to: Self.inbox, message: Self.message)
+            try submission(sink.port, roots: nil).send(
+                from: nil, to: Self.inbox, message: Self.message)
         }
         // If STARTTLS is required, a server that does not offer it gets no message either.
         let plain = SMTPSubmission(
-            host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", security: .startTLS(try SubmissionSecurity.context()),
+            host: "127.0.0.1", port: sink.port, helo: "mx.relay.example",
+            security: .startTLS(try SubmissionSecurity.context()),
             timeout: 120,
             dataTimeout: 120)
         #expect(throws: SubmissionFailure.permanent(.tls, "the server offers no STARTTLS")) {

@@ -1,8 +1,8 @@
 // A complete message to an inbox, from the store to a mail server: its text, its signature, and the
 // destination of a reply.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 import MailAuth
@@ -13,6 +13,7 @@ import RelayCore
 import StoreTesting
 import TestSupport
 import Testing
+
 @testable import Mail
 
 /// Signs with one Ed25519 key of relay.example.
@@ -35,7 +36,8 @@ private struct TestSigner: MessageSigner {
 @Suite(.blocking) final class MailerTests {
     private static let now: Int64 = 1_790_000_000
     private static let change = Change(actor: "uid:0", now: now)
-    private static let keys = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!
+    private static let keys = TokenKeys(
+        keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!
 
     private let folder: URL
     private let database: SQLiteDatabase
@@ -43,14 +45,16 @@ private struct TestSigner: MessageSigner {
     private let sink: SMTPSink
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-mail-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-mail-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
         sink = try SMTPSink()
         let inbox = InboxAddress(AddrSpec(localPart: "anna", domain: "home.example"))
-        _ = try store.users.add(id: "anna", name: "Anna", inbox: inbox, isVerified: false, Self.change)
+        _ = try store.users.add(
+            id: "anna", name: "Anna", inbox: inbox, isVerified: false, Self.change)
     }
 
     deinit {
@@ -60,16 +64,19 @@ private struct TestSigner: MessageSigner {
     }
 
     private func mailer(
-        signer: (any MessageSigner)? = nil, port: UInt16? = nil, url: String? = "https://relay.example"
+        signer: (any MessageSigner)? = nil, port: UInt16? = nil,
+        url: String? = "https://relay.example"
     ) throws -> InboxMailer {
         try InboxMailer(
             settings: MailerSettings(
-                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co",
+                from: AddrSpec(localPart: "postmaster", domain: "relay.example"),
+                service: "Fig & Co",
                 relayDomain: "relay.example",
                 publicURL: url, limits: NoticeLimits()),
             store: store, tokens: { TokenMint(keys: Self.keys) }, signer: signer,
             submission: SMTPSubmission(
-                host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
+                host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 120,
+                dataTimeout: 120),
             templates: .standard())
     }
 
@@ -79,7 +86,9 @@ private struct TestSigner: MessageSigner {
         let head = try #require(text[start.upperBound...].range(of: "\r\n\r\n"))
         let end = try #require(text[head.upperBound...].range(of: "\r\n--=_notice"))
         return String(
-            decoding: QuotedPrintable.decode(Array(text[head.upperBound..<end.lowerBound].utf8)[...]).bytes, as: UTF8.self)
+            decoding: QuotedPrintable.decode(
+                Array(text[head.upperBound..<end.lowerBound].utf8)[...]
+            ).bytes, as: UTF8.self)
     }
 
     @Test func verification_sent_holdsCodeLinkAndReplyAddress() throws {
@@ -88,63 +97,85 @@ private struct TestSigner: MessageSigner {
         let parsed = Message.parse(message.data)
         #expect(parsed.defects.isEmpty)
         func value(_ name: String) -> String { parsed.header.first(name)?.unfoldedValue ?? "" }
-        #expect(value("From") == "Fig & Co <postmaster@relay.example>" && value("To") == "anna@home.example")
-        #expect(value("Auto-Submitted") == "auto-generated" && value("Date") == "Mon, 21 Sep 2026 14:13:20 +0000")
+        #expect(
+            value("From") == "Fig & Co <postmaster@relay.example>"
+                && value("To") == "anna@home.example")
+        #expect(
+            value("Auto-Submitted") == "auto-generated"
+                && value("Date") == "Mon, 21 Sep 2026 14:13:20 +0000")
         #expect(value("Message-ID").hasSuffix("@relay.example>"))
-        for name in ["Date", "From", "To", "Reply-To", "Subject", "Message-ID"] { #expect(parsed.header.all(name).count == 1) }
+        for name in ["Date", "From", "To", "Reply-To", "Subject", "Message-ID"] {
+            #expect(parsed.header.all(name).count == 1)
+        }
         #expect(message.data.allSatisfy { $0 < 0x80 })
 
         // The code works, and is unchanged in the text for people.
         let text = try part("text/plain", of: message)
         let code = try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
         let html = try part("text/html", of: message)
-        #expect(html.contains(code) && html.contains("Fig &amp; Co") && value("Subject").contains(code))
-        let link = try #require(text.firstMatch(of: /https:\/\/relay.example\/me\/confirm\/([a-z2-7]{32})/)).output.1
+        #expect(
+            html.contains(code) && html.contains("Fig &amp; Co") && value("Subject").contains(code))
+        let link = try #require(
+            text.firstMatch(of: /https:\/\/relay.example\/me\/confirm\/([a-z2-7]{32})/)
+        ).output.1
         #expect(try store.verifications.inbox(link: String(link), now: Self.now)?.userID == "anna")
-        _ = try store.verifications.confirm(user: "anna", .number(1), code: String(code), limits: NoticeLimits(), Self.change)
+        _ = try store.verifications.confirm(
+            user: "anna", .number(1), code: String(code), limits: NoticeLimits(), Self.change)
         #expect(try store.inboxes.inboxes(user: "anna").first?.isVerified == true)
     }
 
     @Test func verification_reply_comesToAnAddressThatTheRelayReads() throws {
         try mailer().sendConfirmation(user: "anna", .number(1), Self.change)
         let message = try #require(try sink.wait(for: 1).first)
-        let replyTo = AddressList.parse(Message.parse(message.data).header.first("Reply-To")!.rawValue).mailboxes[0].addrSpec
+        let replyTo = AddressList.parse(
+            Message.parse(message.data).header.first("Reply-To")!.rawValue
+        ).mailboxes[0].addrSpec
         #expect(message.mailFrom == "<\(replyTo.wireForm)>")
         guard case .answer(let token) = TokenMint(keys: Self.keys).read(replyTo.localPart) else {
             return #expect(Bool(false), "no token for answers")
         }
         let anna = AddrSpec(localPart: "Anna+tag", domain: "home.example")
-        #expect(try store.verifications.recordAnswer(to: token, author: anna, now: Self.now) == .first(language: nil))
+        #expect(
+            try store.verifications.recordAnswer(to: token, author: anna, now: Self.now)
+                == .first(language: nil))
         #expect(try store.inboxes.inboxes(user: "anna").first?.isVerified == false)
     }
 
-    @Test(arguments: ["https://relay.example", nil]) func verification_pageOrNone_saysWhereTheCodeIsEntered(url: String?) throws {
+    @Test(arguments: ["https://relay.example", nil])
+    func verification_pageOrNone_saysWhereTheCodeIsEntered(url: String?) throws {
         try mailer(url: url).sendConfirmation(user: "anna", .number(1), Self.change)
         let message = try #require(try sink.wait(for: 1).first)
         for type in ["text/plain", "text/html"] {
             let text = try part(type, of: message)
             #expect(text.contains("https://relay.example/me/inboxes") == (url != nil), "\(text)")
-            #expect(text.contains("give this code to your administrator") == (url == nil), "\(text)")
+            #expect(
+                text.contains("give this code to your administrator") == (url == nil), "\(text)")
             #expect(text.contains("No one reads replies to this message."))
         }
     }
 
-    @Test(arguments: ["https://relay.example", nil]) func replyNotice_anyInstallation_saysWhereTheCodeIsEntered(
+    @Test(arguments: ["https://relay.example", nil])
+    func replyNotice_anyInstallation_saysWhereTheCodeIsEntered(
         url: String?
     ) throws {
-        let notice = ReplyNotice(settings: try mailer(url: url).settings, templates: try .standard(.builtIn()))
+        let notice = ReplyNotice(
+            settings: try mailer(url: url).settings, templates: try .standard(.builtIn()))
         let anna = AddrSpec(localPart: "anna", domain: "home.example")
         let (header, body) = notice.message(
-            to: anna, language: nil, id: "abc", answered: Array("a@home.example".utf8), now: Self.now)
+            to: anna, language: nil, id: "abc", answered: Array("a@home.example".utf8),
+            now: Self.now)
         func value(_ name: String) -> String { header.first(name)?.unfoldedValue ?? "" }
         #expect(value("To") == "anna@home.example" && value("Auto-Submitted") == "auto-replied")
-        #expect(value("In-Reply-To") == "<a@home.example>" && value("References") == "<a@home.example>")
+        #expect(
+            value("In-Reply-To") == "<a@home.example>" && value("References") == "<a@home.example>")
         let text = String(decoding: QuotedPrintable.decode(body[...]).bytes, as: UTF8.self)
         #expect(text.contains("No one reads these replies, and they confirm nothing."))
         #expect(text.contains("https://relay.example/me/inboxes") == (url != nil))
-        #expect(text.contains("give the code in that message to your administrator") == (url == nil))
+        #expect(
+            text.contains("give the code in that message to your administrator") == (url == nil))
 
-        let bare = notice.message(to: anna, language: "de", id: "abc", answered: [0x0D, 0x0A], now: Self.now)
+        let bare = notice.message(
+            to: anna, language: "de", id: "abc", answered: [0x0D, 0x0A], now: Self.now)
         #expect(bare.header.first("In-Reply-To") == nil)
         #expect(bare.header.first("Subject")?.decodedValue.contains("nicht gelesen") == true)
     }
@@ -152,10 +183,13 @@ private struct TestSigner: MessageSigner {
     @Test func verification_withSigner_isSignedByRelayDomain() throws {
         let key = try Ed25519PrivateKey.generate()
         let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: .ed25519(key))
-        try mailer(signer: TestSigner(signer: signer)).sendConfirmation(user: "anna", .number(1), Self.change)
+        try mailer(signer: TestSigner(signer: signer)).sendConfirmation(
+            user: "anna", .number(1), Self.change)
         let message = Message.parse(try #require(try sink.wait(for: 1).first).data)
         let field = try #require(message.header.first("DKIM-Signature")?.unfoldedValue)
-        for name in ["d=relay.example", "From", "Reply-To", "Subject", "To"] { #expect(field.contains(name), "\(field)") }
+        for name in ["d=relay.example", "From", "Reply-To", "Subject", "To"] {
+            #expect(field.contains(name), "\(field)")
+        }
     }
 
     @Test func verification_serverAway_isTemporaryError() throws {
@@ -164,7 +198,9 @@ private struct TestSigner: MessageSigner {
             try mailer(port: port).sendConfirmation(user: "anna", .number(1), Self.change)
             Issue.record("it was sent")
         } catch let error as MailerError {
-            guard case .submission(.temporary) = error else { return #expect(Bool(false), "\(error)") }
+            guard case .submission(.temporary) = error else {
+                return #expect(Bool(false), "\(error)")
+            }
             #expect(!"\(error)".contains("anna"))
         }
     }
@@ -173,13 +209,16 @@ private struct TestSigner: MessageSigner {
         _ = try store.inboxes.confirm(user: "anna", .number(1), Self.change)
         let link = try #require(
             try store.page.signInLink(
-                for: InboxAddress(AddrSpec(localPart: "anna", domain: "home.example")), browser: "b", limits: NoticeLimits(),
+                for: InboxAddress(AddrSpec(localPart: "anna", domain: "home.example")),
+                browser: "b", limits: NoticeLimits(),
                 now: Self.now))
         try mailer().send(link, .signIn, in: .english, now: Self.now)
         let token = try #require(link.token)
         let message = try #require(try sink.wait(for: 1).first)
         #expect(message.mailFrom == "<>" && message.recipients == ["<anna@home.example>"])
-        #expect(try part("text/plain", of: message).contains("https://relay.example/me/sign-in/\(token)"))
+        #expect(
+            try part("text/plain", of: message).contains(
+                "https://relay.example/me/sign-in/\(token)"))
         #expect(!"\(link)".contains(token))
     }
 
@@ -189,7 +228,8 @@ private struct TestSigner: MessageSigner {
         let started = DispatchSemaphore(value: 0)
         #expect(
             queue.add {
-                started.signal(); gate.wait()
+                started.signal()
+                gate.wait()
             })
         started.wait()
         #expect(queue.add {})
@@ -207,7 +247,8 @@ private struct TestSigner: MessageSigner {
         let (started, looked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         #expect(
             queue.add {
-                started.signal(); gate.wait()
+                started.signal()
+                gate.wait()
             })
         started.wait()
         for _ in 0..<2_000 {
@@ -225,7 +266,9 @@ private struct TestSigner: MessageSigner {
 
     /// If an answer to the recipient did not count, a team could test any number of mailboxes.
     @Test func mailerError_fromRecipientStageOn_namesRecipient() {
-        let before: [SubmissionStage] = [.connection, .greeting, .ehlo, .tls, .authentication, .mail]
+        let before: [SubmissionStage] = [
+            .connection, .greeting, .ehlo, .tls, .authentication, .mail,
+        ]
         for stage in before {
             #expect(!MailerError.submission(.temporary(stage, "down")).namedRecipient, "\(stage)")
             #expect(!MailerError.submission(.permanent(stage, "no")).namedRecipient, "\(stage)")

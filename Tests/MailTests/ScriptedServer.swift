@@ -1,6 +1,7 @@
 // An SMTP server that sends the replies of a test, and records the received commands.
 
 import Foundation
+
 @testable import PostfixHarness
 
 /// Answers the commands of one connection from a script, in order.

@@ -1,7 +1,7 @@
 // The users that may be at the other end of the filter's socket.
 
-import Glibc
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -32,19 +32,24 @@ import Testing
                 case .ipv6: bytes[23] = 1
                 }
             }
-            let size = socklen_t(kind == .unix ? MemoryLayout<sockaddr_un>.size : kind == .ipv4 ? 16 : 28)
+            let size = socklen_t(
+                kind == .unix ? MemoryLayout<sockaddr_un>.size : kind == .ipv4 ? 16 : 28)
             let bound = withUnsafePointer(to: &storage) { [listener] in
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
             }
             try #require(bound == 0 && listen(listener, 4) == 0)
             let port = Address(of: listener, getsockname)?.port ?? 0
-            socket = kind == .unix ? .unix(path: path) : .tcp(host: kind == .ipv4 ? "127.0.0.1" : "::1", port: port)
+            socket =
+                kind == .unix
+                ? .unix(path: path) : .tcp(host: kind == .ipv4 ? "127.0.0.1" : "::1", port: port)
             client = try #require(socket.connected())
             server = accept(listener, nil, nil)
             try #require(server >= 0)
         }
 
-        deinit { for descriptor in [listener, client, server] where descriptor >= 0 { close(descriptor) } }
+        deinit {
+            for descriptor in [listener, client, server] where descriptor >= 0 { close(descriptor) }
+        }
 
         /// The client sends data and closes the connection.
         func hangUp() {
@@ -57,7 +62,8 @@ import Testing
         /// Whether our end can still receive the data.
         var isHeard: Bool {
             var octet: UInt8 = 0
-            return recv(server, &octet, 1, Int32(MSG_PEEK)) == 1 && send(server, &octet, 1, Int32(MSG_NOSIGNAL)) == 1
+            return recv(server, &octet, 1, Int32(MSG_PEEK)) == 1
+                && send(server, &octet, 1, Int32(MSG_NOSIGNAL)) == 1
         }
 
         /// Whether our end can still receive from the client.
@@ -72,7 +78,9 @@ import Testing
         for kind in Kind.allCases {
             let pair = try Pair(kind)
             let peers = PeerGuard(socket: pair.socket, allowed: [geteuid()])
-            #expect(peers.endOtherPeers().isEmpty && pair.isOpen && peers.endOtherPeers().isEmpty && pair.isOpen)
+            #expect(
+                peers.endOtherPeers().isEmpty && pair.isOpen && peers.endOtherPeers().isEmpty
+                    && pair.isOpen)
         }
     }
 

@@ -23,7 +23,8 @@ final class RelayMilterFixture: Sendable {
     static func account(_ number: UInt64, _ local: String, inbox: String) -> RelayAccount {
         let inbox = UserInbox(address: InboxAddress(AddrSpec(envelope: inbox)!), isVerified: true)
         return RelayAccount(
-            number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
+            number: AccountNumber(number)!,
+            relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
             isForwardingOn: true,
             hasLiveGrant: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
             sources: [RegisteredSource(scope: .domain("app.example"))], team: "app")
@@ -42,18 +43,23 @@ final class RelayMilterFixture: Sendable {
     private let carrier: (any CopyCarrier)?
 
     static func engine(
-        _ directory: MemoryDirectory, limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28
+        _ directory: MemoryDirectory, limits: RelayLimits = RelayLimits(),
+        replyMemory: Int = 1 << 28
     )
         -> RelayEngine
     {
         let counter = Mutex<UInt8>(0)
         return RelayEngine(
-            settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example", limits: limits),
-            keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!,
+            settings: RelaySettings(
+                relayDomains: ["relay.example"], authservID: "mx.relay.example", limits: limits),
+            keys: TokenKeys(
+                keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a")
+            )!,
             directory: directory,
             // A valid signature of the domain in the field `X-Test-Proved`.
             authenticator: TestAuthenticator { header in
-                header.first("X-Test-Proved").map { .signed($0.unfoldedValue) } ?? AuthenticationEvidence()
+                header.first("X-Test-Proved").map { .signed($0.unfoldedValue) }
+                    ?? AuthenticationEvidence()
             }, replyMemory: ReplyMemory(limit: replyMemory),
             randomness: { count in
                 counter.withLock { $0 &+= 1 }
@@ -62,7 +68,8 @@ final class RelayMilterFixture: Sendable {
     }
 
     init(
-        limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28, carrier: (any CopyCarrier)? = nil,
+        limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28,
+        carrier: (any CopyCarrier)? = nil,
         more accounts: [RelayAccount] = []
     ) {
         self.carrier = carrier
@@ -90,7 +97,8 @@ final class RelayMilterFixture: Sendable {
         let outcome = transaction.run(handler)
         let said = log.lines + outcome.messages.flatMap { $0.answers.map(\.description) }
         for inbox in Self.inboxes {
-            #expect(said.allSatisfy { !$0.lowercased().contains(inbox) }, "an inbox was told or logged")
+            #expect(
+                said.allSatisfy { !$0.lowercased().contains(inbox) }, "an inbox was told or logged")
         }
         return outcome
     }
@@ -101,7 +109,8 @@ final class RelayMilterFixture: Sendable {
 
     func returnPath(_ account: RelayAccount) -> String {
         let token = engine.tokens.forwardReturnPath(
-            account: account.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 3,
+            account: account.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"),
+            nonce: 3,
             expiryDay: UInt64(Self.now / 86_400) + 2)
         return "\(token.localPart)@relay.example"
     }
@@ -143,7 +152,9 @@ extension MilterReply {
         case .temporaryFailure(let failure): lines = failure.lines
         default: return nil
         }
-        guard let last = lines.last, last.hasSuffix("]"), let open = last.lastIndex(of: "[") else { return nil }
+        guard let last = lines.last, last.hasSuffix("]"), let open = last.lastIndex(of: "[") else {
+            return nil
+        }
         return (String(last[..<open]), String(last[last.index(after: open)...].dropLast()))
     }
 }

@@ -15,8 +15,10 @@ import Testing
 /// A rewriter that misses everything.
 private struct BlindRewriter: BodyRewriting {
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
-        let content = StretchMap.Content.text(StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
-        return RewrittenBody(contentFields: [], body: nil, reasons: [], map: StretchMap(body.count, content))
+        let content = StretchMap.Content.text(
+            StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
+        return RewrittenBody(
+            contentFields: [], body: nil, reasons: [], map: StretchMap(body.count, content))
     }
 }
 
@@ -32,15 +34,18 @@ private struct BlindRewriter: BodyRewriting {
     @Test func recipient_anyPath_isAnsweredAtRCPT() {
         let fixture = RelayMilterFixture()
         let recipients = [
-            "<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>", "<bobrelay22@relay.example>", "<nobody@relay.example>",
-            "<aaaaaaaaaa@relay.example>", "<someone@elsewhere.example>", "<postmaster@relay.example>", "<@relay.example>",
+            "<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>",
+            "<bobrelay22@relay.example>", "<nobody@relay.example>",
+            "<aaaaaaaaaa@relay.example>", "<someone@elsewhere.example>",
+            "<postmaster@relay.example>", "<@relay.example>",
             "<a@b@relay.example>",
         ]
         let transaction = recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }
         let message = fixture.play(transaction.teamMessage().endOfMessage()).message
         #expect(
             statuses(message, recipients) == [
-                "continue", "continue", "452 4.5.3", "550 5.1.1", "550 5.1.1", "452 4.5.3", "451 4.3.5", "550 5.1.1", "550 5.1.1",
+                "continue", "continue", "452 4.5.3", "550 5.1.1", "550 5.1.1", "452 4.5.3",
+                "451 4.3.5", "550 5.1.1", "550 5.1.1",
             ])
         #expect(message.recipients == ["<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>"])
         #expect(message.delivered?.recipients == ["<anna@inbox.example>"])
@@ -50,7 +55,9 @@ private struct BlindRewriter: BodyRewriting {
     @Test func recipient_reverseBesideRelayAddress_isTakenAtRCPT() {
         for account in [RelayMilterFixture.anna, RelayMilterFixture.bob] {
             let fixture = RelayMilterFixture()
-            let recipients = ["<annarelay2@relay.example>", fixture.reverse(account, "billing@app.example")]
+            let recipients = [
+                "<annarelay2@relay.example>", fixture.reverse(account, "billing@app.example"),
+            ]
             let transaction = recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }
             let message = fixture.play(transaction.teamMessage().endOfMessage()).message
             #expect(statuses(message, recipients) == ["continue", "continue"])
@@ -61,7 +68,9 @@ private struct BlindRewriter: BodyRewriting {
     @Test func refusal_eachStage_carriesTheLoggedReference() throws {
         let fixture = RelayMilterFixture()
         let outcome = fixture.play(
-            connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt("<annarelay2@relay.example>").rcpt(
+            connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt(
+                "<annarelay2@relay.example>"
+            ).rcpt(
                 "<bobrelay22@relay.example>"
             )
             .message(Array("From: x@stranger.example\r\n\r\nx\r\n".utf8)).endOfMessage()
@@ -69,8 +78,12 @@ private struct BlindRewriter: BodyRewriting {
         let replies = outcome.messages.flatMap(\.answers).map(\.reply).filter { $0 != .continue }
         #expect(replies.map(\.status) == ["550 5.1.1", "452 4.5.3", "550 5.7.1", "550 5.1.1"])
         let references = try replies.map { try #require($0.parts).reference }
-        #expect(references.allSatisfy { $0.count == 8 } && Set(references[..<3]).count == 1 && references[3] != references[0])
-        for reference in references { #expect(fixture.log.lines.contains { $0.contains("ref=\(reference)") }) }
+        #expect(
+            references.allSatisfy { $0.count == 8 } && Set(references[..<3]).count == 1
+                && references[3] != references[0])
+        for reference in references {
+            #expect(fixture.log.lines.contains { $0.contains("ref=\(reference)") })
+        }
         #expect(fixture.log.lines.count == 4)
     }
 
@@ -82,11 +95,16 @@ private struct BlindRewriter: BodyRewriting {
         fixture.exchange(for: engine)
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let message = fixture.play(
-            connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: "Write to ANNA@inbox.example\r\n")
-                .endOfMessage()
+            connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(
+                body: "Write to ANNA@inbox.example\r\n"
+            )
+            .endOfMessage()
         ).message
         #expect(message.final.status == "550 5.7.7" && message.modifications.isEmpty)
-        #expect(fixture.log.lines.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
+        #expect(
+            fixture.log.lines.contains {
+                $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident")
+            })
     }
 
     @Test func log_refusedMessages_nameTheRelayAddressAndTheTeam() {
@@ -94,17 +112,23 @@ private struct BlindRewriter: BodyRewriting {
         let stranger = connection.mail("<b@app.example>")
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let refused: [(MilterTransaction, reason: String, names: [String])] = [
-            (stranger.rcpt("<nobody2222@relay.example>"), "unknown-address", ["address=nobody2222@relay.example"]),
             (
-                stranger.rcpt("<annarelay2@relay.example>").message(Array("From: x@stranger.example\r\n\r\nx\r\n".utf8)),
+                stranger.rcpt("<nobody2222@relay.example>"), "unknown-address",
+                ["address=nobody2222@relay.example"]
+            ),
+            (
+                stranger.rcpt("<annarelay2@relay.example>").message(
+                    Array("From: x@stranger.example\r\n\r\nx\r\n".utf8)),
                 "unregistered-source", ["address=annarelay2@relay.example", "team=app"]
             ),
             (
-                stranger.rcpt("<annarelay2@relay.example>").message(Array("From: x@app.example\r\n\r\nx\r\n".utf8)),
+                stranger.rcpt("<annarelay2@relay.example>").message(
+                    Array("From: x@app.example\r\n\r\nx\r\n".utf8)),
                 "proof-failed", ["address=annarelay2@relay.example", "team=app"]
             ),
             (
-                stranger.rcpt(reverse).message(Array("From: anna@inbox.example\r\n\r\nx\r\n".utf8)), "reply-not-proved",
+                stranger.rcpt(reverse).message(Array("From: anna@inbox.example\r\n\r\nx\r\n".utf8)),
+                "reply-not-proved",
                 ["address=annarelay2@relay.example", "team=app"]
             ),
             (
@@ -116,7 +140,9 @@ private struct BlindRewriter: BodyRewriting {
         for (transaction, reason, names) in refused {
             _ = fixture.play(transaction.endOfMessage())
             let line = fixture.log.lines.last { $0.contains("reason=\(reason)") } ?? ""
-            for name in names { #expect(line.contains(name), "\(reason): \(fixture.log.lines.suffix(2))") }
+            for name in names {
+                #expect(line.contains(name), "\(reason): \(fixture.log.lines.suffix(2))")
+            }
         }
     }
 
@@ -125,9 +151,13 @@ private struct BlindRewriter: BodyRewriting {
         let fixture = RelayMilterFixture()
         let team = connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
         _ = fixture.play(team.teamMessage(body: "one\r\n").endOfMessage())
-        _ = fixture.play(team.message(Array("From: x@app.example\r\n\r\nx\r\n".utf8)).endOfMessage())
+        _ = fixture.play(
+            team.message(Array("From: x@app.example\r\n\r\nx\r\n".utf8)).endOfMessage())
         #expect(fixture.forwarded.all.map(\.account) == [RelayMilterFixture.anna.number])
-        #expect(fixture.forwarded.all.allSatisfy { $0.author.domain == "app.example" && $0.isRegistered })
+        #expect(
+            fixture.forwarded.all.allSatisfy {
+                $0.author.domain == "app.example" && $0.isRegistered
+            })
     }
 
     /// A link that stayed is counted, and not only logged.
@@ -135,8 +165,10 @@ private struct BlindRewriter: BodyRewriting {
         let fixture = RelayMilterFixture()
         func forward(_ text: String) -> MessageOutcome {
             fixture.play(
-                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: text + "\r\n")
-                    .endOfMessage()
+                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(
+                    body: text + "\r\n"
+                )
+                .endOfMessage()
             ).message
         }
         // Its line would become longer than allowed.
@@ -151,7 +183,9 @@ private struct BlindRewriter: BodyRewriting {
     @Test func recipient_storeDown_isTemporaryFailure() {
         let fixture = RelayMilterFixture()
         fixture.directory.goDown()
-        let message = fixture.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")).message
+        let message = fixture.play(
+            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
+        ).message
         #expect(statuses(message, ["<annarelay2@relay.example>"]) == ["451 4.3.0"])
     }
 
@@ -161,9 +195,13 @@ private struct BlindRewriter: BodyRewriting {
         let fixture = RelayMilterFixture()
         for field in ["X-Nul: a\0b\r\n", "From: second@app.example\r\n"] {
             let message = fixture.play(
-                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(field).endOfMessage()
+                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(
+                    field
+                ).endOfMessage()
             ).message
-            #expect(message.answers.last?.stage == "end of message" && message.final.status.hasPrefix("550 5."))
+            #expect(
+                message.answers.last?.stage == "end of message"
+                    && message.final.status.hasPrefix("550 5."))
             #expect(message.delivered == nil && message.modifications.isEmpty)
         }
     }
@@ -175,7 +213,9 @@ private struct BlindRewriter: BodyRewriting {
         let body = String(repeating: "x\r\n", count: 100_000)
         let large = RelayMilterFixture(limits: limits)
         let forward = large.play(
-            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: body).endOfMessage()
+            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(
+                body: body
+            ).endOfMessage()
         ).message
         #expect(
             forward.answers.last?.stage == "end of message" && forward.final.status == "552 5.3.4"
@@ -184,7 +224,8 @@ private struct BlindRewriter: BodyRewriting {
         let full = RelayMilterFixture(replyMemory: 12_000_000)
         let reverse = full.reverse(RelayMilterFixture.anna, "billing@app.example")
         let first = full.handler.makeSession(
-            connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
+            connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1))
+        )
         _ = first.mail("<anna@inbox.example>", arguments: [], macros: NoMacros())
         _ = first.recipient(reverse, arguments: [], macros: NoMacros())
         for field in ["From: anna@inbox.example", "X-Test-Proved: inbox.example"] {
@@ -250,10 +291,12 @@ private struct BlindRewriter: BodyRewriting {
         ).message
         let delivered = try #require(message.delivered)
         #expect(delivered.recipients == ["<billing@app.example>"])
-        #expect(String(decoding: delivered.body, as: UTF8.self) == "I am annarelay2@relay.example\r\n")
+        #expect(
+            String(decoding: delivered.body, as: UTF8.self) == "I am annarelay2@relay.example\r\n")
         let text = String(decoding: delivered.message, as: UTF8.self)
         #expect(
-            !text.contains("inbox.example") && !text.contains("Received") && !text.contains("X-Test") && !text.contains(reverse))
+            !text.contains("inbox.example") && !text.contains("Received")
+                && !text.contains("X-Test") && !text.contains(reverse))
     }
 
     @Test func message_forOtherDomain_isAcceptedUnchanged() {
@@ -263,7 +306,9 @@ private struct BlindRewriter: BodyRewriting {
                 Array("From: a@b.example\r\nX: a\0b\r\n\r\nx\r\n".utf8)
             ).endOfMessage()
         ).message
-        #expect(message.final == .accept && message.modifications.isEmpty && message.delivered == message.original)
+        #expect(
+            message.final == .accept && message.modifications.isEmpty
+                && message.delivered == message.original)
         #expect(fixture.log.lines.isEmpty)
     }
 
@@ -271,9 +316,10 @@ private struct BlindRewriter: BodyRewriting {
     /// section. Events after that must still be handled.
     @Test func recipient_afterData_isTemporaryFailure() {
         let message = RelayMilterFixture().play(
-            connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt(
-                "<bobrelay22@relay.example>"
-            ).endOfMessage()
+            connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n")
+                .rcpt(
+                    "<bobrelay22@relay.example>"
+                ).endOfMessage()
         ).message
         #expect(message.reply(to: "<bobrelay22@relay.example>")?.status == "451 4.3.5")
         #expect(message.recipients == ["<someone@elsewhere.example>"])
@@ -283,20 +329,29 @@ private struct BlindRewriter: BodyRewriting {
         let fixture = RelayMilterFixture()
         let message = fixture.play(
             connection.mail("<>").rcpt("<\(fixture.returnPath(RelayMilterFixture.anna))>")
-                .message(Array("From: anna@inbox.example\r\nAuto-Submitted: auto-replied\r\n\r\nAway\r\n".utf8)).endOfMessage()
+                .message(
+                    Array(
+                        "From: anna@inbox.example\r\nAuto-Submitted: auto-replied\r\n\r\nAway\r\n"
+                            .utf8)
+                ).endOfMessage()
         ).message
-        #expect(message.final == .discard && message.modifications.isEmpty && message.delivered == nil)
+        #expect(
+            message.final == .discard && message.modifications.isEmpty && message.delivered == nil)
     }
 
     /// Postfix's own bounces come without brackets, and must not be refused permanently: they would
     /// be lost, or reveal the inbox.
     @Test func internalListener_refusal_isTemporary() throws {
         let fixture = RelayMilterFixture()
-        let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
+        let inside = MilterTransaction().connect(
+            "localhost", peer: .unknown, daemonName: "internal")
         let refused = ["nobody@relay.example", "bobrelay22@relay.example"]
-        let transaction = refused.reduce(inside.mail("").rcpt("annarelay2@relay.example")) { $0.rcpt($1) }
+        let transaction = refused.reduce(inside.mail("").rcpt("annarelay2@relay.example")) {
+            $0.rcpt($1)
+        }
         let message = fixture.play(
-            transaction.message(Array("From: MAILER-DAEMON@relay.example\r\n\r\nx\r\n".utf8)).endOfMessage()
+            transaction.message(Array("From: MAILER-DAEMON@relay.example\r\n\r\nx\r\n".utf8))
+                .endOfMessage()
         )
         .message
         #expect(statuses(message, refused) == ["451 4.3.0", "452 4.5.3"])
@@ -325,7 +380,9 @@ private struct BlindRewriter: BodyRewriting {
 
             """
         let bounced = fixture.play(
-            inside.mail("").rcpt(fixture.returnPath(RelayMilterFixture.anna)).message(Array(report.utf8)).endOfMessage()
+            inside.mail("").rcpt(fixture.returnPath(RelayMilterFixture.anna)).message(
+                Array(report.utf8)
+            ).endOfMessage()
         ).message
         let delivered = try #require(bounced.delivered)
         #expect(delivered.mailFrom == "<>" && delivered.recipients == ["<bounce@app.example>"])
@@ -341,11 +398,15 @@ private struct BlindRewriter: BodyRewriting {
     ])
     func localMail_refusedRecipient_isRejectedAtTheEnd(recipients: [String], status: String) {
         let fixture = RelayMilterFixture()
-        let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal").mail(
+        let inside = MilterTransaction().connect(
+            "localhost", peer: .unknown, daemonName: "internal"
+        ).mail(
             "root@mx.relay.example")
         let message = fixture.play(
-            recipients.reduce(inside) { $0.rcpt($1) }.message(Array("From: root@mx.relay.example\r\n\r\nx\r\n".utf8))
-                .endOfMessage()
+            recipients.reduce(inside) { $0.rcpt($1) }.message(
+                Array("From: root@mx.relay.example\r\n\r\nx\r\n".utf8)
+            )
+            .endOfMessage()
         ).message
         #expect(message.recipients.count == recipients.count)
         #expect(message.final.status == status && message.delivered == nil)
@@ -354,7 +415,9 @@ private struct BlindRewriter: BodyRewriting {
     @Test func localMail_storeAway_waits() {
         let fixture = RelayMilterFixture()
         fixture.directory.goDown()
-        let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal").mail(
+        let inside = MilterTransaction().connect(
+            "localhost", peer: .unknown, daemonName: "internal"
+        ).mail(
             "root@mx.relay.example")
         let message = fixture.play(
             inside.rcpt("nobody1@relay.example").rcpt("annarelay2@relay.example")
@@ -369,22 +432,29 @@ private struct BlindRewriter: BodyRewriting {
         let fixture = RelayMilterFixture()
         let reverse = fixture.reverse(RelayMilterFixture.bob, "billing@app.example")
         let outcome = fixture.play(
-            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage("X-Postern-Forged: 1\r\n")
-                .endOfMessage()
-                .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage().endOfMessage()
-                .mail("<x@stranger.example>").rcpt("<bobrelay22@relay.example>").message(
-                    Array("From: x@stranger.example\r\n\r\n".utf8)
-                ).endOfMessage()
-                .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(
-                    Array("From: c@elsewhere.example\r\n\r\n".utf8)
-                ).endOfMessage()
-                .mail("<bob@inbox.example>").rcpt(reverse)
-                .message(Array("X-Test-Proved: inbox.example\r\nFrom: bob@inbox.example\r\n\r\nx\r\n".utf8)).endOfMessage())
+            connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(
+                "X-Postern-Forged: 1\r\n"
+            )
+            .endOfMessage()
+            .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage().endOfMessage()
+            .mail("<x@stranger.example>").rcpt("<bobrelay22@relay.example>").message(
+                Array("From: x@stranger.example\r\n\r\n".utf8)
+            ).endOfMessage()
+            .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(
+                Array("From: c@elsewhere.example\r\n\r\n".utf8)
+            ).endOfMessage()
+            .mail("<bob@inbox.example>").rcpt(reverse)
+            .message(
+                Array("X-Test-Proved: inbox.example\r\nFrom: bob@inbox.example\r\n\r\nx\r\n".utf8)
+            ).endOfMessage())
         #expect(
             outcome.messages.map { $0.delivered?.recipients ?? [] } == [
-                ["<anna@inbox.example>"], ["<bob@inbox.example>"], [], ["<c@elsewhere.example>"], ["<billing@app.example>"],
+                ["<anna@inbox.example>"], ["<bob@inbox.example>"], [], ["<c@elsewhere.example>"],
+                ["<billing@app.example>"],
             ])
-        #expect(outcome.messages[2].final.status == "550 5.7.1" && outcome.messages[3].modifications.isEmpty)
+        #expect(
+            outcome.messages[2].final.status == "550 5.7.1"
+                && outcome.messages[3].modifications.isEmpty)
         #expect(fixture.engineRequests == 5)
     }
 
@@ -392,11 +462,14 @@ private struct BlindRewriter: BodyRewriting {
         let fixture = RelayMilterFixture()
         let outcome = fixture.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").reset()
-                .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").header("X-Test-Proved", "app.example").reset()
+                .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").header(
+                    "X-Test-Proved", "app.example"
+                ).reset()
                 .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(
                     Array("From: c@elsewhere.example\r\n\r\n".utf8)
                 ).endOfMessage()
-                .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage().endOfMessage())
+                .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage()
+                .endOfMessage())
         #expect(outcome.messages.map(\.aborted) == [true, true, false, false])
         #expect(outcome.messages[2].delivered == outcome.messages[2].original)
         #expect(outcome.messages[3].delivered?.recipients == ["<bob@inbox.example>"])
@@ -414,16 +487,23 @@ private struct BlindRewriter: BodyRewriting {
     @Test func engine_exchangedDuringMessage_isUsedForNextMessage() {
         let fixture = RelayMilterFixture()
         let session = fixture.handler.makeSession(
-            connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
+            connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1))
+        )
         let macros = NoMacros()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
-        #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
+        #expect(
+            session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros)
+                == .continue)
         // At the same time, the reloaded configuration no longer contains the account.
         fixture.exchange(for: RelayMilterFixture.engine(MemoryDirectory([RelayMilterFixture.bob])))
-        #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
+        #expect(
+            session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros)
+                == .continue)
         session.abort()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
-        #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros).status == "550 5.1.1")
+        #expect(
+            session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros).status
+                == "550 5.1.1")
         session.closed()
     }
 
@@ -431,15 +511,19 @@ private struct BlindRewriter: BodyRewriting {
 
     /// `␀` represents NUL.
     @Test(arguments: [
-        ("<a␀b@relay.example>", true), ("<annarelay2␀@relay.example>", true), ("<annarelay2@relay.example␀>", true),
+        ("<a␀b@relay.example>", true), ("<annarelay2␀@relay.example>", true),
+        ("<annarelay2@relay.example␀>", true),
         ("<annarelay2@relay.example␀.evil.example>", true), ("<annarelay2@relay.example\n>", true),
         ("annarelay2@relay.example>", true),
-        ("<\u{FFFD}@relay.example>", true), ("", true), ("<>", true), ("<@>", false), ("<a␀b@elsewhere.example>", false),
+        ("<\u{FFFD}@relay.example>", true), ("", true), ("<>", true), ("<@>", false),
+        ("<a␀b@elsewhere.example>", false),
     ])
     func recipient_malformedPath_isRefusedOrUntouched(_ written: String, isRefused: Bool) {
         let path = String(written.map { $0 == "␀" ? "\0" : $0 })
-        let message = RelayMilterFixture().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage())
-            .message
+        let message = RelayMilterFixture().play(
+            connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage()
+        )
+        .message
         // Refused, or not ours and then unchanged.
         #expect(message.reply(to: path)?.status == (isRefused ? "550 5.1.1" : "continue"))
         #expect(message.modifications.isEmpty)
@@ -448,10 +532,16 @@ private struct BlindRewriter: BodyRewriting {
     @Test func returnPath_unreadableSender_isSilent() throws {
         let fixture = RelayMilterFixture()
         for sender in ["<b\0@app.example>", "<b@app.example\0.evil.example>", "<\"b@app.example>"] {
-            let message = fixture.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage())
-                .message
+            let message = fixture.play(
+                connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage()
+                    .endOfMessage()
+            )
+            .message
             let path = try #require(message.delivered).mailFrom
-            guard case .token(let token) = fixture.engine.tokens.read(String(path.dropFirst().prefix { $0 != "@" })) else {
+            guard
+                case .token(let token) = fixture.engine.tokens.read(
+                    String(path.dropFirst().prefix { $0 != "@" }))
+            else {
                 Issue.record("\(path) is no return path")
                 continue
             }
@@ -473,17 +563,23 @@ private struct BlindRewriter: BodyRewriting {
         ]
         var refused = 0
         for part in parts {
-            let message = fixture.play(reply.annasMessage(part, body: "\u{1}anna@inbox.example\u{2}\r\n").endOfMessage()).message
+            let message = fixture.play(
+                reply.annasMessage(part, body: "\u{1}anna@inbox.example\u{2}\r\n").endOfMessage()
+            ).message
             if message.final.status == "550 5.7.7" { refused += 1 }
             #expect(
-                message.delivered.map { !String(decoding: $0.message, as: UTF8.self).lowercased().contains("anna@inbox") } ?? true
+                message.delivered.map {
+                    !String(decoding: $0.message, as: UTF8.self).lowercased().contains("anna@inbox")
+                } ?? true
             )
         }
         #expect(refused >= 2)
         // Not proved, and proved for another user.
         for proof in ["", "X-Test-Proved: inbox.example\r\n"] {
             let stranger = "\(proof)From: bob@inbox.example\r\n\r\nx\r\n"
-            #expect(fixture.play(reply.message(Array(stranger.utf8)).endOfMessage()).message.final.status == "550 5.7.26")
+            #expect(
+                fixture.play(reply.message(Array(stranger.utf8)).endOfMessage()).message.final
+                    .status == "550 5.7.26")
         }
         #expect(!fixture.log.lines.isEmpty)
     }

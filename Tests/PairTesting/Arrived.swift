@@ -31,7 +31,9 @@ struct ReadMailbox {
         return pieces.compactMap { piece in
             let piece = Octets.trim(piece)
             guard !piece.isEmpty else { return nil }
-            guard let opening = piece.lastIndex(of: UInt8(ascii: "<")), piece.last == UInt8(ascii: ">") else {
+            guard let opening = piece.lastIndex(of: UInt8(ascii: "<")),
+                piece.last == UInt8(ascii: ">")
+            else {
                 return ReadMailbox(name: "", address: String(decoding: piece, as: UTF8.self))
             }
             var name = Octets.trim(MailReader.words(Array(piece[..<opening])))
@@ -58,7 +60,8 @@ struct ReadMailbox {
         guard !name.isEmpty else { return address }
         let isASCII = name.utf8.allSatisfy { $0 < 0x80 }
         guard isASCII else { return "\(TeamMail.words(name, isBase64: true)) <\(address)>" }
-        return "\"\(Octets.replace("\"", with: "\\\"", in: Octets.replace("\\", with: "\\\\", in: name)))\" <\(address)>"
+        return
+            "\"\(Octets.replace("\"", with: "\\\"", in: Octets.replace("\\", with: "\\\\", in: name)))\" <\(address)>"
     }
 }
 
@@ -94,7 +97,8 @@ package struct Arrived {
         self.octets = octets
         self.sender = sender
         part = ReadPart(octets)
-        from = ReadMailbox.list(part.value("from") ?? []).first ?? ReadMailbox(name: "", address: "")
+        from =
+            ReadMailbox.list(part.value("from") ?? []).first ?? ReadMailbox(name: "", address: "")
         to = ReadMailbox.list(part.value("to") ?? [])
         cc = ReadMailbox.list(part.value("cc") ?? [])
         replyTo = ReadMailbox.list(part.value("reply-to") ?? [])
@@ -104,7 +108,8 @@ package struct Arrived {
         let markup = part.first("text/html").map { String(decoding: $0.content, as: UTF8.self) }
         html = markup.map { Self.inner($0, isSanitized: isSanitized) }
         plain = Self.withoutEnd(
-            shown ?? part.first("text/plain").map { String(decoding: $0.content, as: UTF8.self) } ?? html.map(Self.text) ?? "")
+            shown ?? part.first("text/plain").map { String(decoding: $0.content, as: UTF8.self) }
+                ?? html.map(Self.text) ?? "")
         calendar = part.first("text/calendar").map { String(decoding: $0.content, as: UTF8.self) }
         picture = Self.picture(octets)
     }
@@ -126,7 +131,8 @@ package struct Arrived {
     private static func without(_ element: String, _ end: String, _ html: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var start = 0
-        while let opening = Octets.find(Array(element.utf8), in: html, from: start, ignoringCase: true),
+        while let opening = Octets.find(
+            Array(element.utf8), in: html, from: start, ignoringCase: true),
             let closing = Octets.find(Array(end.utf8), in: html, from: opening, ignoringCase: true)
         {
             output += html[start..<opening]
@@ -140,11 +146,15 @@ package struct Arrived {
         if let body = Octets.find(Array("<body".utf8), in: html, ignoringCase: true),
             let start = html[body...].firstIndex(of: UInt8(ascii: ">"))
         {
-            let end = Octets.find(Array("</body".utf8), in: html, from: start, ignoringCase: true) ?? html.count
+            let end =
+                Octets.find(Array("</body".utf8), in: html, from: start, ignoringCase: true)
+                ?? html.count
             html = Array(html[(start + 1)..<end])
         }
         if isSanitized {
-            for (element, end) in [("<!--", "-->"), ("<style", "</style>"), ("<script", "</script>")] {
+            for (element, end) in [
+                ("<!--", "-->"), ("<style", "</style>"), ("<script", "</script>"),
+            ] {
                 html = without(element, end, html)
             }
         }
@@ -161,13 +171,20 @@ package struct Arrived {
         var index = 0
         while index < octets.count {
             let octet = octets[index]
-            if octet == UInt8(ascii: "<"), let end = octets[index...].firstIndex(of: UInt8(ascii: ">")) {
-                let name = Octets.lower(octets[(index + 1)..<end].prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") })
-                if ["p", "br", "div", "tr", "pre", "li"].contains(where: { name.elementsEqual($0.utf8) }), !output.isEmpty {
+            if octet == UInt8(ascii: "<"),
+                let end = octets[index...].firstIndex(of: UInt8(ascii: ">"))
+            {
+                let name = Octets.lower(
+                    octets[(index + 1)..<end].prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") })
+                if ["p", "br", "div", "tr", "pre", "li"].contains(where: {
+                    name.elementsEqual($0.utf8)
+                }), !output.isEmpty {
                     output += [13, 10]
                 }
                 index = end + 1
-            } else if octet == UInt8(ascii: "&"), let end = octets[index...].prefix(12).firstIndex(of: UInt8(ascii: ";")) {
+            } else if octet == UInt8(ascii: "&"),
+                let end = octets[index...].prefix(12).firstIndex(of: UInt8(ascii: ";"))
+            {
                 output += decoded(octets[(index + 1)..<end])
                 index = end + 1
             } else {
@@ -191,8 +208,12 @@ package struct Arrived {
         case "shy": return Array("\u{AD}".utf8)
         default:
             let digits = name.dropFirst()
-            let number = digits.utf8.first == UInt8(ascii: "x") ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
-            guard name.utf8.first == UInt8(ascii: "#"), let number, let scalar = UnicodeScalar(number) else {
+            let number =
+                digits.utf8.first == UInt8(ascii: "x")
+                ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
+            guard name.utf8.first == UInt8(ascii: "#"), let number,
+                let scalar = UnicodeScalar(number)
+            else {
                 return [UInt8(ascii: "&")] + reference + [UInt8(ascii: ";")]
             }
             return Array(String(scalar).utf8)

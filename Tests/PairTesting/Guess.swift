@@ -20,18 +20,30 @@ package struct Guess: Sendable {
     package static let inboxes = [inbox, second]
 
     package static let all: [Guess] = [
-        Guess(name: "inbox", right: ("jane.k77x", "home.example"), wrong: (wrongLocal, "home.example")),
-        Guess(name: "domain", right: ("jane.k77x", "home.example"), wrong: ("jane.k77x", "hume.example")),
-        Guess(name: "second", right: ("k77x.jane42", "gmail.com"), wrong: ("q41p.vctu13", "gmail.com")),
-        Guess(name: "second's dots", right: ("k77xjane42", "gmail.com"), wrong: ("q41pvctu13", "gmail.com")),
-        Guess(name: "second's sister", right: ("k77x.jane42", "googlemail.com"), wrong: ("q41p.vctu13", "googlemail.com")),
+        Guess(
+            name: "inbox", right: ("jane.k77x", "home.example"), wrong: (wrongLocal, "home.example")
+        ),
+        Guess(
+            name: "domain", right: ("jane.k77x", "home.example"),
+            wrong: ("jane.k77x", "hume.example")),
+        Guess(
+            name: "second", right: ("k77x.jane42", "gmail.com"), wrong: ("q41p.vctu13", "gmail.com")
+        ),
+        Guess(
+            name: "second's dots", right: ("k77xjane42", "gmail.com"),
+            wrong: ("q41pvctu13", "gmail.com")),
+        Guess(
+            name: "second's sister", right: ("k77x.jane42", "googlemail.com"),
+            wrong: ("q41p.vctu13", "googlemail.com")),
     ]
 
     func local(_ side: Side) -> String { side == .right ? right.local : wrong.local }
     func domain(_ side: Side) -> String { side == .right ? right.domain : wrong.domain }
 
     /// - Parameter side: the right or the wrong one, in this spelling.
-    package func spelled(_ spelling: Spelling, _ side: Side) -> String { spelling.write(local(side), domain(side)) }
+    package func spelled(_ spelling: Spelling, _ side: Side) -> String {
+        spelling.write(local(side), domain(side))
+    }
 }
 
 /// The written form of an address, or of a part of it.
@@ -39,27 +51,36 @@ package enum Spelling: String, CaseIterable, Sendable {
     // Forms that may also be an address in a header field.
     case plain, upper, title, tagged
     // One word.
-    case percent, percentDots, verp, printable, gateway, dashHex, starHex, base64, base64Shifted, base64URL, hexadecimal
+    case percent, percentDots, verp, printable, gateway, dashHex, starHex, base64, base64Shifted,
+        base64URL, hexadecimal
     case numbered, glued, gluedBehind, underscored, hyphened, local, localUpper, localTagged, host
     // Text.
-    case atWord, atBrackets, dotWords, spaced, quotedLocal, comment, fullWidth, zeroWidth, softHyphen, angle, localSentence
-    case windowsPath, homePath, fileURL, mailto, query, queryEncoded, queryBase64, path, user, otherURL, localURL, calendarURL
+    case atWord, atBrackets, dotWords, spaced, quotedLocal, comment, fullWidth, zeroWidth,
+        softHyphen, angle, localSentence
+    case windowsPath, homePath, fileURL, mailto, query, queryEncoded, queryBase64, path, user,
+        otherURL, localURL, calendarURL
     case client, helo
     // Markup.
     case numericAt, hexAt, namedAt, allNumeric, wordBreak, markupComment, bold, shy, span
 
-    package var isAddress: Bool { self == .plain || self == .upper || self == .title || self == .tagged }
+    package var isAddress: Bool {
+        self == .plain || self == .upper || self == .title || self == .tagged
+    }
     package var isMarkup: Bool {
         switch self {
-        case .numericAt, .hexAt, .namedAt, .allNumeric, .wordBreak, .markupComment, .bold, .shy, .span: true
+        case .numericAt, .hexAt, .namedAt, .allNumeric, .wordBreak, .markupComment, .bold, .shy,
+            .span:
+            true
         default: false
         }
     }
     /// One word without marks that have a meaning in a header field or a parameter.
     package var isWord: Bool {
         switch self {
-        case .plain, .upper, .title, .tagged, .percent, .percentDots, .verp, .printable, .gateway, .dashHex, .starHex, .base64URL,
-            .hexadecimal, .numbered, .glued, .gluedBehind, .underscored, .hyphened, .local, .localUpper, .localTagged, .host,
+        case .plain, .upper, .title, .tagged, .percent, .percentDots, .verp, .printable, .gateway,
+            .dashHex, .starHex, .base64URL,
+            .hexadecimal, .numbered, .glued, .gluedBehind, .underscored, .hyphened, .local,
+            .localUpper, .localTagged, .host,
             .client, .helo:
             true
         default: false
@@ -76,7 +97,9 @@ package enum Spelling: String, CaseIterable, Sendable {
         String(decoding: text.utf8.map { $0 >= 0x61 && $0 <= 0x7A ? $0 - 0x20 : $0 }, as: UTF8.self)
     }
 
-    private static func base64(_ text: String) -> String { String(decoding: Octets.base64(text.utf8), as: UTF8.self) }
+    private static func base64(_ text: String) -> String {
+        String(decoding: Octets.base64(text.utf8), as: UTF8.self)
+    }
 
     private static func url64(_ text: String) -> String {
         String(
@@ -90,18 +113,23 @@ package enum Spelling: String, CaseIterable, Sendable {
             }, as: UTF8.self)
     }
 
-    private static func references(_ text: String) -> String { text.utf8.map { "&#\($0);" }.joined() }
+    private static func references(_ text: String) -> String {
+        text.utf8.map { "&#\($0);" }.joined()
+    }
 
     private static func hex(_ text: String) -> String {
         String(
-            decoding: text.utf8.flatMap { [Octets.hexadecimal[Int($0 >> 4)], Octets.hexadecimal[Int($0 & 15)]] }, as: UTF8.self)
+            decoding: text.utf8.flatMap {
+                [Octets.hexadecimal[Int($0 >> 4)], Octets.hexadecimal[Int($0 & 15)]]
+            }, as: UTF8.self)
     }
 
     private static func under(_ text: String) -> String { Octets.replace(".", with: "_", in: text) }
 
     func write(_ l: String, _ d: String) -> String {
         let (head, tail) = (
-            String(decoding: l.utf8.prefix(3), as: UTF8.self), String(decoding: l.utf8.dropFirst(3), as: UTF8.self)
+            String(decoding: l.utf8.prefix(3), as: UTF8.self),
+            String(decoding: l.utf8.dropFirst(3), as: UTF8.self)
         )
         return switch self {
         case .plain: "\(l)@\(d)"
@@ -109,7 +137,8 @@ package enum Spelling: String, CaseIterable, Sendable {
         case .title: "\(Self.capitalised(l))@\(Self.capitalised(d))"
         case .tagged: "\(l)+tag@\(d)"
         case .percent: "\(l)%40\(d)"
-        case .percentDots: "\(Octets.replace(".", with: "%2E", in: l))%40\(Octets.replace(".", with: "%2e", in: d))"
+        case .percentDots:
+            "\(Octets.replace(".", with: "%2E", in: l))%40\(Octets.replace(".", with: "%2e", in: d))"
         case .verp: "\(l)=\(d)"
         case .printable: "\(l)=40\(d)"
         case .gateway: Self.under("\(l)_\(d)")
@@ -187,5 +216,7 @@ package struct Substitutions: Sendable {
     }
 
     /// As `difference`; for texts.
-    package func areSame(_ right: String, _ wrong: String) -> Bool { difference(Array(right.utf8), Array(wrong.utf8)) == nil }
+    package func areSame(_ right: String, _ wrong: String) -> Bool {
+        difference(Array(right.utf8), Array(wrong.utf8)) == nil
+    }
 }

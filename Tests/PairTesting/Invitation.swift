@@ -8,8 +8,10 @@ package enum Invitation {
             ["\\", ";", ","].reduce(text) { Octets.replace($1, with: "\\" + $1, in: $0) }
         }
         var lines = [
-            "BEGIN:VCALENDAR", "PRODID:-//Juice//Shop//EN", "VERSION:2.0", "METHOD:REQUEST", "BEGIN:VEVENT",
-            "UID:\(first(.uid) ?? "meeting-4711")@juice.example", "DTSTAMP:20251121T050000Z", "SEQUENCE:2",
+            "BEGIN:VCALENDAR", "PRODID:-//Juice//Shop//EN", "VERSION:2.0", "METHOD:REQUEST",
+            "BEGIN:VEVENT",
+            "UID:\(first(.uid) ?? "meeting-4711")@juice.example", "DTSTAMP:20251121T050000Z",
+            "SEQUENCE:2",
         ]
         if let guess = first(.timeZone) {
             lines.append("DTSTART;TZID=\"\(guess)\":20251201T090000")
@@ -25,17 +27,27 @@ package enum Invitation {
         if let address = first(.attendee) { lines.append("ATTENDEE;CN=Kim:mailto:\(address)") }
         if let guess = first(.calendarX) { lines.append("X-JUICE-ID:\(value(guess))") }
         if let guess = first(.calendarComment) { lines.append("COMMENT:\(value(guess))") }
-        if let guess = first(.description) { lines.append("DESCRIPTION:We meet\\, \(value(guess))\\nand talk") }
+        if let guess = first(.description) {
+            lines.append("DESCRIPTION:We meet\\, \(value(guess))\\nand talk")
+        }
         if let guess = first(.location) { lines.append("LOCATION:\(value(guess))") }
-        if let guess = first(.calendarURL) { lines.append("URL:https://juice.example/?\(Octets.percentEncoded(guess))") }
+        if let guess = first(.calendarURL) {
+            lines.append("URL:https://juice.example/?\(Octets.percentEncoded(guess))")
+        }
         if let guess = first(.alternateText) {
-            lines.append("LOCATION;ALTREP=\"https://juice.example/\(Octets.percentEncoded(guess))\":Room")
+            lines.append(
+                "LOCATION;ALTREP=\"https://juice.example/\(Octets.percentEncoded(guess))\":Room")
         }
         if let guess = first(.contact) { lines.append("CONTACT:\(value(guess))") }
         if let guess = first(.categories) { lines.append("CATEGORIES:A,\(value(guess))") }
-        if let guess = first(.markupDescription) { lines.append("X-ALT-DESC;FMTTYPE=text/html:<p>\(value(guess))</p>") }
+        if let guess = first(.markupDescription) {
+            lines.append("X-ALT-DESC;FMTTYPE=text/html:<p>\(value(guess))</p>")
+        }
         if let guess = first(.alarm) {
-            lines += ["BEGIN:VALARM", "ACTION:DISPLAY", "TRIGGER:-PT15M", "DESCRIPTION:\(value(guess))", "END:VALARM"]
+            lines += [
+                "BEGIN:VALARM", "ACTION:DISPLAY", "TRIGGER:-PT15M", "DESCRIPTION:\(value(guess))",
+                "END:VALARM",
+            ]
         }
         return folded((lines + ["END:VEVENT", "END:VCALENDAR"]).map { $0 + "\r\n" }.joined())
     }
@@ -59,7 +71,9 @@ package enum Invitation {
     }
 
     /// The first property of this name in the event: its parameters, and its value without escapes.
-    package static func property(_ name: String, in text: String) -> (parameters: String, value: String)? {
+    package static func property(
+        _ name: String, in text: String
+    ) -> (parameters: String, value: String)? {
         var lines: [[UInt8]] = []
         for line in Octets.lines(text.utf8) {
             if let first = line.first, first == 0x20 || first == 9, !lines.isEmpty {
@@ -91,7 +105,10 @@ package enum Invitation {
                     value.append(octet)
                 }
             }
-            return (String(decoding: line[name.utf8.count..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self))
+            return (
+                String(decoding: line[name.utf8.count..<colon], as: UTF8.self),
+                String(decoding: value, as: UTF8.self)
+            )
         }
         return nil
     }

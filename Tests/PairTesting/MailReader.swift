@@ -22,20 +22,28 @@ package struct ReadPart {
             if line[0] == 0x20 || line[0] == 0x09, !fields.isEmpty {
                 fields[fields.count - 1].value += line
             } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
-                fields.append((Octets.lower(Octets.trim(Array(line[..<colon]))), Array(line[(colon + 1)...])))
+                fields.append(
+                    (Octets.lower(Octets.trim(Array(line[..<colon]))), Array(line[(colon + 1)...])))
             } else {
                 around += line
             }
         }
         let body = Array(lines.joined(separator: [0x0D, 0x0A]))
-        let contentType = value("content-type") ?? Array((isInDigest ? "message/rfc822" : "text/plain").utf8)
-        type = Octets.lower(Octets.trim(Array(contentType.split(separator: UInt8(ascii: ";")).first ?? [])))
-        if type.starts(with: "multipart/".utf8), depth < 12, let boundary = Self.parameter("boundary", of: contentType) {
+        let contentType =
+            value("content-type") ?? Array((isInDigest ? "message/rfc822" : "text/plain").utf8)
+        type = Octets.lower(
+            Octets.trim(Array(contentType.split(separator: UInt8(ascii: ";")).first ?? [])))
+        if type.starts(with: "multipart/".utf8), depth < 12,
+            let boundary = Self.parameter("boundary", of: contentType)
+        {
             read(lines, boundary: boundary, depth: depth)
             return
         }
-        content = Self.decode(body, Octets.lower(Octets.trim(value("content-transfer-encoding") ?? [])))
-        if type == Array("message/rfc822".utf8) || type == Array("text/rfc822-headers".utf8), depth < 12 {
+        content = Self.decode(
+            body, Octets.lower(Octets.trim(value("content-transfer-encoding") ?? [])))
+        if type == Array("message/rfc822".utf8) || type == Array("text/rfc822-headers".utf8),
+            depth < 12
+        {
             parts = [ReadPart(content, depth: depth + 1)]
         }
     }
@@ -48,7 +56,10 @@ package struct ReadPart {
         for line in lines {
             if !isOver, line.starts(with: marker) {
                 if let part {
-                    parts.append(ReadPart(Array(part.joined(separator: [0x0D, 0x0A])), depth: depth + 1, isInDigest: isDigest))
+                    parts.append(
+                        ReadPart(
+                            Array(part.joined(separator: [0x0D, 0x0A])), depth: depth + 1,
+                            isInDigest: isDigest))
                 }
                 isOver = line[marker.count...].starts(with: "--".utf8)
                 part = isOver ? nil : []
@@ -59,12 +70,17 @@ package struct ReadPart {
             }
         }
         if let part {
-            parts.append(ReadPart(Array(part.joined(separator: [0x0D, 0x0A])), depth: depth + 1, isInDigest: isDigest))
+            parts.append(
+                ReadPart(
+                    Array(part.joined(separator: [0x0D, 0x0A])), depth: depth + 1,
+                    isInDigest: isDigest))
         }
     }
 
     /// The value of the first field of this name, given in lower case.
-    package func value(_ name: String) -> [UInt8]? { fields.first { $0.name == Array(name.utf8) }?.value }
+    package func value(_ name: String) -> [UInt8]? {
+        fields.first { $0.name == Array(name.utf8) }?.value
+    }
 
     /// Its text, encoded words decoded, without blanks at the ends.
     package func text(_ name: String) -> String {
@@ -74,11 +90,16 @@ package struct ReadPart {
     /// The parameter of a field's value, as written.
     package static func parameter(_ name: String, of value: [UInt8]) -> [UInt8]? {
         var from = 0
-        while let start = Octets.find(Array((name + "=").utf8), in: value, from: from, ignoringCase: true) {
+        while let start = Octets.find(
+            Array((name + "=").utf8), in: value, from: from, ignoringCase: true)
+        {
             from = start + 1
-            guard start > 0, value[start - 1] == UInt8(ascii: ";") || value[start - 1] <= 0x20 else { continue }
+            guard start > 0, value[start - 1] == UInt8(ascii: ";") || value[start - 1] <= 0x20
+            else { continue }
             let rest = value[(start + name.utf8.count + 1)...]
-            guard rest.first == UInt8(ascii: "\"") else { return Array(rest.prefix { $0 > 0x20 && $0 != UInt8(ascii: ";") }) }
+            guard rest.first == UInt8(ascii: "\"") else {
+                return Array(rest.prefix { $0 > 0x20 && $0 != UInt8(ascii: ";") })
+            }
             return Array(rest.dropFirst().prefix { $0 != UInt8(ascii: "\"") })
         }
         return nil
@@ -99,7 +120,8 @@ package struct ReadPart {
         var isBehindWord = false
         while let opening = Octets.find(Array("=?".utf8), in: value, from: start) {
             let question = UInt8(ascii: "?")
-            guard let charsetEnd = value[(opening + 2)...].firstIndex(of: question), charsetEnd + 2 < value.count,
+            guard let charsetEnd = value[(opening + 2)...].firstIndex(of: question),
+                charsetEnd + 2 < value.count,
                 value[charsetEnd + 2] == question,
                 let textEnd = Octets.find(Array("?=".utf8), in: value, from: charsetEnd + 3)
             else {

@@ -17,15 +17,24 @@ package enum Octets {
     }
 
     /// The lines of a text, as texts.
-    package static func lines(of text: String) -> [String] { lines(text.utf8).map { String(decoding: $0, as: UTF8.self) } }
+    package static func lines(of text: String) -> [String] {
+        lines(text.utf8).map { String(decoding: $0, as: UTF8.self) }
+    }
 
-    package static func lower(_ octet: UInt8) -> UInt8 { octet >= 0x41 && octet <= 0x5A ? octet | 0x20 : octet }
+    package static func lower(_ octet: UInt8) -> UInt8 {
+        octet >= 0x41 && octet <= 0x5A ? octet | 0x20 : octet
+    }
 
-    package static func lower(_ octets: some Sequence<UInt8>) -> [UInt8] { octets.map { lower($0) } }
+    package static func lower(_ octets: some Sequence<UInt8>) -> [UInt8] {
+        octets.map { lower($0) }
+    }
 
     /// The index of these octets from `start` on.
-    package static func find(_ wanted: [UInt8], in octets: [UInt8], from start: Int = 0, ignoringCase: Bool = false) -> Int? {
-        guard !wanted.isEmpty, octets.count >= wanted.count, start <= octets.count - wanted.count else { return nil }
+    package static func find(
+        _ wanted: [UInt8], in octets: [UInt8], from start: Int = 0, ignoringCase: Bool = false
+    ) -> Int? {
+        guard !wanted.isEmpty, octets.count >= wanted.count, start <= octets.count - wanted.count
+        else { return nil }
         for index in start...(octets.count - wanted.count) {
             var offset = 0
             while offset < wanted.count,
@@ -37,7 +46,9 @@ package enum Octets {
         return nil
     }
 
-    package static func holds(_ wanted: String, in octets: [UInt8], ignoringCase: Bool = false) -> Bool {
+    package static func holds(
+        _ wanted: String, in octets: [UInt8], ignoringCase: Bool = false
+    ) -> Bool {
         find(Array(wanted.utf8), in: octets, ignoringCase: ignoringCase) != nil
     }
 
@@ -54,7 +65,9 @@ package enum Octets {
 
     /// Without blanks, tabs and line ends at both ends.
     package static func trim(_ octets: [UInt8]) -> [UInt8] {
-        guard let first = octets.firstIndex(where: { $0 > 0x20 }), let last = octets.lastIndex(where: { $0 > 0x20 }) else {
+        guard let first = octets.firstIndex(where: { $0 > 0x20 }),
+            let last = octets.lastIndex(where: { $0 > 0x20 })
+        else {
             return []
         }
         return Array(octets[first...last])
@@ -62,7 +75,8 @@ package enum Octets {
 
     // MARK: Encodings
 
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let sextets: [UInt8] = {
         var table = [UInt8](repeating: 64, count: 256)
         for (value, octet) in alphabet.enumerated() { table[Int(octet)] = UInt8(value) }
@@ -124,7 +138,9 @@ package enum Octets {
                 output.append(isWord && octet == UInt8(ascii: "_") ? 0x20 : octet)
                 continue
             }
-            if index + 1 < octets.count, let high = digit(octets[index]), let low = digit(octets[index + 1]) {
+            if index + 1 < octets.count, let high = digit(octets[index]),
+                let low = digit(octets[index + 1])
+            {
                 output.append(high << 4 | low)
                 index += 2
             } else if index < octets.count, octets[index] == 0x0A {
@@ -148,7 +164,9 @@ package enum Octets {
                 continue
             }
             let isLast = index + 1 == octets.count || octets[index + 1] == 0x0D
-            let isPlain = octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: "=") || octet == 0x20 && !isLast
+            let isPlain =
+                octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: "=")
+                || octet == 0x20 && !isLast
             if column > 70 {
                 output += [UInt8(ascii: "="), 0x0D, 0x0A]
                 column = 0
@@ -157,7 +175,9 @@ package enum Octets {
                 output.append(octet)
                 column += 1
             } else {
-                output += [UInt8(ascii: "="), hexadecimal[Int(octet >> 4)], hexadecimal[Int(octet & 15)]]
+                output += [
+                    UInt8(ascii: "="), hexadecimal[Int(octet >> 4)], hexadecimal[Int(octet & 15)],
+                ]
                 column += 3
             }
         }
@@ -179,7 +199,8 @@ package enum Octets {
         var output: [UInt8] = []
         var index = 0
         while index < octets.count {
-            if octets[index] == UInt8(ascii: "%"), index + 2 < octets.count, let high = digit(octets[index + 1]),
+            if octets[index] == UInt8(ascii: "%"), index + 2 < octets.count,
+                let high = digit(octets[index + 1]),
                 let low = digit(octets[index + 2])
             {
                 output.append(high << 4 | low)
@@ -197,7 +218,10 @@ package enum Octets {
         for octet in text.utf8 {
             switch octet {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: output.append(octet)
-            default: output += [UInt8(ascii: "%"), hexadecimal[Int(octet >> 4)], hexadecimal[Int(octet & 15)]]
+            default:
+                output += [
+                    UInt8(ascii: "%"), hexadecimal[Int(octet >> 4)], hexadecimal[Int(octet & 15)],
+                ]
             }
         }
         return String(decoding: output, as: UTF8.self)

@@ -5,7 +5,9 @@ import TestSupport
 
 /// Everything that determines both mails of a pair and both answers.
 package struct PairSpec: Sendable, CustomStringConvertible {
-    package enum Shape: String, CaseIterable, Sendable { case plain, markup, alternative, signed, outlook, file, invitation }
+    package enum Shape: String, CaseIterable, Sendable {
+        case plain, markup, alternative, signed, outlook, file, invitation
+    }
     package enum Coding: String, CaseIterable, Sendable { case plain, quotedPrintable, base64 }
 
     package let seed: UInt64
@@ -46,18 +48,23 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         for plant in plants {
             substitutions.learn(plant.text(.right), plant.text(.wrong))
             if plant.place == .dataURL {
-                substitutions.learn(TeamMail.pictureURL(plant.text(.right)), TeamMail.pictureURL(plant.text(.wrong)))
+                substitutions.learn(
+                    TeamMail.pictureURL(plant.text(.right)), TeamMail.pictureURL(plant.text(.wrong))
+                )
             }
             for spelling in [Spelling.plain, .upper] {
                 let guess = Guess.all[plant.guess]
-                substitutions.learn(guess.spelled(spelling, .right), guess.spelled(spelling, .wrong))
+                substitutions.learn(
+                    guess.spelled(spelling, .right), guess.spelled(spelling, .wrong))
             }
         }
         return substitutions
     }
 
     /// Whether one bit for each reply may differ: a returned file of the team's is refused or not.
-    package var hasFile: Bool { plants.contains { $0.place == .textFile } || [.signed, .outlook, .file].contains(shape) }
+    package var hasFile: Bool {
+        plants.contains { $0.place == .textFile } || [.signed, .outlook, .file].contains(shape)
+    }
 
     // MARK: Making
 
@@ -65,10 +72,13 @@ package struct PairSpec: Sendable, CustomStringConvertible {
     package init(seed: UInt64, forms: [ProgramForm], of index: Int? = nil) {
         var random = SeededGenerator(seed: seed &* 0x9E37 &+ 7)
         func chance(_ percent: UInt64) -> Bool { random.next() % 100 < percent }
-        func pick<Value>(_ values: [Value]) -> Value { values[Int(random.next() % UInt64(values.count))] }
+        func pick<Value>(_ values: [Value]) -> Value {
+            values[Int(random.next() % UInt64(values.count))]
+        }
         self.seed = seed
         let programs = forms.indices.filter {
-            !forms[$0].id.utf8.starts(with: "attribution".utf8) && !forms[$0].id.utf8.starts(with: "block".utf8)
+            !forms[$0].id.utf8.starts(with: "attribution".utf8)
+                && !forms[$0].id.utf8.starts(with: "block".utf8)
         }
         // Two of three are the complete form of a program.
         form = index ?? (chance(66) ? pick(programs) : pick(Array(forms.indices)))
@@ -80,7 +90,8 @@ package struct PairSpec: Sendable, CustomStringConvertible {
             isInvitation
             ? .invitation
             : pick([
-                .plain, .plain, .plain, .plain, .markup, .markup, .alternative, .alternative, .alternative, .alternative, .signed,
+                .plain, .plain, .plain, .plain, .markup, .markup, .alternative, .alternative,
+                .alternative, .alternative, .signed,
                 .outlook, .file,
             ])
         coding = pick(Coding.allCases)
@@ -102,22 +113,31 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         let wanted = 1 + Int(random.next() % 3)
         while plants.count < wanted {
             let group = plants.isEmpty ? groups[0] : pick(groups)
-            let chosen = plants.isEmpty && !(form.isCalendar || form.isUnsubscribe) ? pick(groups) : group
+            let chosen =
+                plants.isEmpty && !(form.isCalendar || form.isUnsubscribe) ? pick(groups) : group
             let place = pick(Place.allCases.filter { $0.group == chosen })
             let plant = Plant(
                 place, guess: chance(60) ? 0 : Int(random.next() % UInt64(Guess.all.count)),
-                spelling: chance(35) && place.takes(.plain) ? .plain : pick(Spelling.allCases), variant: random.next() % 1_000)
-            if place.takes(plant.spelling), plant.isTelling, !plants.contains(where: { $0.place == place }) {
+                spelling: chance(35) && place.takes(.plain) ? .plain : pick(Spelling.allCases),
+                variant: random.next() % 1_000)
+            if place.takes(plant.spelling), plant.isTelling,
+                !plants.contains(where: { $0.place == place })
+            {
                 plants.append(plant)
             }
         }
     }
 
     /// A pair with only these.
-    package init(seed: UInt64, form: Int, shape: Shape, plants: [Plant], isToAll: Bool = false, needsUnsubscribe: Bool = false) {
+    package init(
+        seed: UInt64, form: Int, shape: Shape, plants: [Plant], isToAll: Bool = false,
+        needsUnsubscribe: Bool = false
+    ) {
         (self.seed, self.form, self.shape, self.plants) = (seed, form, shape, plants)
         (self.isToAll, self.needsUnsubscribe) = (isToAll, needsUnsubscribe)
-        (coding, answerCoding, fillers, crowd, typesInbox, typesOthers) = (.plain, .plain, 2, 0, true, 0)
+        (coding, answerCoding, fillers, crowd, typesInbox, typesOthers) = (
+            .plain, .plain, 2, 0, true, 0
+        )
         (isInboxInCc, isSanitized) = (false, false)
     }
 
@@ -130,7 +150,9 @@ package struct PairSpec: Sendable, CustomStringConvertible {
             change(&copy)
             return copy
         }
-        var pairs = plants.count > 1 ? plants.indices.map { index in with { $0.plants.remove(at: index) } } : []
+        var pairs =
+            plants.count > 1
+            ? plants.indices.map { index in with { $0.plants.remove(at: index) } } : []
         if fillers > 0 { pairs.append(with { $0.fillers = 0 }) }
         if crowd > 0 { pairs.append(with { $0.crowd = 0 }) }
         if typesInbox { pairs.append(with { $0.typesInbox = false }) }
@@ -140,16 +162,19 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         if isSanitized { pairs.append(with { $0.isSanitized = false }) }
         if coding != .plain { pairs.append(with { $0.coding = .plain }) }
         if answerCoding != .plain { pairs.append(with { $0.answerCoding = .plain }) }
-        if shape != .plain, shape != .invitation || !plants.contains(where: { $0.place.group == .calendar }),
+        if shape != .plain,
+            shape != .invitation || !plants.contains(where: { $0.place.group == .calendar }),
             !plants.contains(where: { $0.place.group == .markup })
         {
             pairs.append(with { $0.shape = .plain })
         }
-        for index in plants.indices where plants[index].spelling != .plain && plants[index].place.takes(.plain) {
+        for index in plants.indices
+        where plants[index].spelling != .plain && plants[index].place.takes(.plain) {
             pairs.append(
                 with { copy in
                     let old = copy.plants[index]
-                    copy.plants[index] = Plant(old.place, guess: old.guess, spelling: .plain, variant: old.variant)
+                    copy.plants[index] = Plant(
+                        old.place, guess: old.guess, spelling: .plain, variant: old.variant)
                 })
         }
         for index in plants.indices where plants[index].variant != 0 {

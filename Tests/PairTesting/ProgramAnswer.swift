@@ -27,7 +27,9 @@ package struct ProgramAnswer {
     private var typed: [String] {
         var lines = ["Thank you, it arrived.", "See you on Monday at 10:30."]
         if pair.typesInbox { lines.append("My address is \(Guess.inbox), or \(Guess.second).") }
-        for number in 0..<pair.typesOthers { lines.append("Write to friend\(number)@friends.test too.") }
+        for number in 0..<pair.typesOthers {
+            lines.append("Write to friend\(number)@friends.test too.")
+        }
         return lines + ["", "Best wishes", "Jane"]
     }
 
@@ -35,14 +37,21 @@ package struct ProgramAnswer {
 
     private func address(_ box: ReadMailbox?) -> String { box?.address ?? "" }
 
-    private func calendar(_ name: String) -> String { mail.calendar.flatMap { Invitation.property(name, in: $0)?.value } ?? "" }
+    private func calendar(_ name: String) -> String {
+        mail.calendar.flatMap { Invitation.property(name, in: $0)?.value } ?? ""
+    }
 
     private var organizer: (name: String, address: String) {
-        guard let calendar = mail.calendar, let property = Invitation.property("ORGANIZER", in: calendar) else {
+        guard let calendar = mail.calendar,
+            let property = Invitation.property("ORGANIZER", in: calendar)
+        else {
             return (mail.from.name, mail.from.address)
         }
         let name = ReadPart.parameter("CN", of: Array(property.parameters.utf8)) ?? []
-        return (String(decoding: name, as: UTF8.self), Octets.replace("mailto:", with: "", in: property.value))
+        return (
+            String(decoding: name, as: UTF8.self),
+            Octets.replace("mailto:", with: "", in: property.value)
+        )
     }
 
     /// The link that the user clicks to leave a list, or to write.
@@ -56,17 +65,22 @@ package struct ProgramAnswer {
         let pieces = uri.split(separator: UInt8(ascii: "?"), maxSplits: 1)
         var (subject, body) = ("unsubscribe", "")
         for word in pieces.dropFirst().first?.split(separator: UInt8(ascii: "&")) ?? [] {
-            let pair = word.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            let pair = word.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard pair.count == 2 else { continue }
             let value = Octets.percentDecoded(String(decoding: pair[1], as: UTF8.self))
             if Octets.lower(pair[0]).elementsEqual("subject".utf8) { subject = value }
             if Octets.lower(pair[0]).elementsEqual("body".utf8) { body = value }
         }
-        return (Octets.percentDecoded(String(decoding: pieces.first ?? [], as: UTF8.self)), subject, body)
+        return (
+            Octets.percentDecoded(String(decoding: pieces.first ?? [], as: UTF8.self)), subject,
+            body
+        )
     }
 
     private var html: String {
-        mail.html ?? Octets.lines(of: mail.plain).map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
+        mail.html
+            ?? Octets.lines(of: mail.plain).map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
     }
 
     private func halfHTML(_ number: Int) -> String {
@@ -75,7 +89,9 @@ package struct ProgramAnswer {
         return (number == 1 ? lines[..<middle] : lines[middle...]).joined(separator: "\n")
     }
 
-    private func list(_ boxes: [ReadMailbox]) -> String { boxes.map(\.written).joined(separator: ", ") }
+    private func list(_ boxes: [ReadMailbox]) -> String {
+        boxes.map(\.written).joined(separator: ", ")
+    }
 
     private func value(_ name: String) -> String {
         if let value = text.value(name, seed: pair.seed) { return value }
@@ -86,7 +102,9 @@ package struct ProgramAnswer {
         case "original_raw": return String(decoding: mail.octets, as: UTF8.self)
         case "from_name": return mail.from.name.isEmpty ? mail.from.address : mail.from.name
         case "from_address": return mail.from.address
-        case "from": return mail.from.name.isEmpty ? mail.from.address : "\(mail.from.name) <\(mail.from.address)>"
+        case "from":
+            return mail.from.name.isEmpty
+                ? mail.from.address : "\(mail.from.name) <\(mail.from.address)>"
         case "to_name": return mail.to.first?.name ?? ""
         case "to_address": return address(mail.to.first)
         case "original_to": return list(mail.to)
@@ -105,7 +123,8 @@ package struct ProgramAnswer {
         case "subject": return mail.subject
         case "message_id", "mailto_in_reply_to": return mail.messageID
         case "message_id_bare":
-            return Octets.replace(">", with: "", in: Octets.replace("<", with: "", in: mail.messageID))
+            return Octets.replace(
+                ">", with: "", in: Octets.replace("<", with: "", in: mail.messageID))
         case "references": return mail.references
         case "original_recipient": return address(mail.to.first)
         case "list": return "list"
@@ -151,9 +170,12 @@ package struct ProgramAnswer {
 
     private func escapedValue(_ name: String) -> String {
         switch name {
-        case "typed_html", "partner_typed_html": typed.map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
-        case "typed_html_1": typed.dropLast(3).map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
-        case "typed_html_2": typed.suffix(2).map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
+        case "typed_html", "partner_typed_html":
+            typed.map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
+        case "typed_html_1":
+            typed.dropLast(3).map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
+        case "typed_html_2":
+            typed.suffix(2).map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
         case "original_html": html
         case "original_html_1": halfHTML(1)
         case "original_html_2": halfHTML(2)
@@ -166,11 +188,16 @@ package struct ProgramAnswer {
 
     private func calendarValue(_ name: String) -> String {
         let value = value(name)
-        guard ["summary", "location", "description", "comment"].contains(where: { name.utf8.elementsEqual($0.utf8) }) else {
+        guard
+            ["summary", "location", "description", "comment"].contains(where: {
+                name.utf8.elementsEqual($0.utf8)
+            })
+        else {
             return value
         }
         return Octets.replace(
-            "\n", with: "\\n", in: ["\\", ";", ","].reduce(value) { Octets.replace($1, with: "\\" + $1, in: $0) })
+            "\n", with: "\\n",
+            in: ["\\", ";", ","].reduce(value) { Octets.replace($1, with: "\\" + $1, in: $0) })
     }
 
     // MARK: Parts
@@ -182,7 +209,8 @@ package struct ProgramAnswer {
 
     /// Nil if the charset lacks a character.
     private static func convert(_ octets: [UInt8], to charset: String) -> [UInt8]? {
-        guard let converter = iconv_open(charset, "UTF-8"), converter != iconv_t(bitPattern: -1) else { return nil }
+        guard let converter = iconv_open(charset, "UTF-8"), converter != iconv_t(bitPattern: -1)
+        else { return nil }
         defer { iconv_close(converter) }
         var input = octets.map { CChar(bitPattern: $0) }
         var output = [CChar](repeating: 0, count: octets.count * 4 + 16)
@@ -198,21 +226,29 @@ package struct ProgramAnswer {
         return left.map { output[..<(outputCount - $0)].map { UInt8(bitPattern: $0) } }
     }
 
-    private func encoded(_ type: String, _ content: [UInt8], more: String = "", isBase64: Bool = false) -> [UInt8] {
+    private func encoded(
+        _ type: String, _ content: [UInt8], more: String = "", isBase64: Bool = false
+    ) -> [UInt8] {
         var coding = isBase64 ? PairSpec.Coding.base64 : pair.answerCoding
-        if coding == .plain, Octets.lines(content).contains(where: { $0.count > 900 }) { coding = .quotedPrintable }
+        if coding == .plain, Octets.lines(content).contains(where: { $0.count > 900 }) {
+            coding = .quotedPrintable
+        }
         let (name, octets) =
             switch coding {
             case .base64: ("base64", Octets.base64Lines(content))
             case .quotedPrintable: ("quoted-printable", Octets.quotedPrintable(content))
             case .plain: (content.allSatisfy { $0 < 0x80 } ? "7bit" : "8bit", content)
             }
-        return Array("Content-Type: \(type)\r\n\(more)Content-Transfer-Encoding: \(name)\r\n\r\n".utf8) + octets + [13, 10]
+        return Array(
+            "Content-Type: \(type)\r\n\(more)Content-Transfer-Encoding: \(name)\r\n\r\n".utf8)
+            + octets + [13, 10]
     }
 
-    private static func multipart(_ kind: String, _ boundary: String, _ parts: [[UInt8]]) -> [UInt8] {
+    private static func multipart(_ kind: String, _ boundary: String, _ parts: [[UInt8]]) -> [UInt8]
+    {
         Array("Content-Type: multipart/\(kind); boundary=\"\(boundary)\"\r\n\r\n".utf8)
-            + parts.flatMap { Array("--\(boundary)\r\n".utf8) + $0 } + Array("--\(boundary)--\r\n".utf8)
+            + parts.flatMap { Array("--\(boundary)\r\n".utf8) + $0 }
+            + Array("--\(boundary)--\r\n".utf8)
     }
 
     private func body() -> [UInt8] {
@@ -220,11 +256,15 @@ package struct ProgramAnswer {
         var alternatives: [[UInt8]] = []
         if let plain = form.plain {
             alternatives.append(
-                encoded("text/plain; charset=\(charset)\(form.isFlowed ? "; format=flowed" : "")", content(plain.filled(value))))
+                encoded(
+                    "text/plain; charset=\(charset)\(form.isFlowed ? "; format=flowed" : "")",
+                    content(plain.filled(value))))
         }
         if let html = form.html {
             var part = encoded("text/html; charset=\(charset)", content(html.filled(escapedValue)))
-            if let picture = mail.picture { part = Self.multipart("related", "=_rel", [part, picture + [13, 10]]) }
+            if let picture = mail.picture {
+                part = Self.multipart("related", "=_rel", [part, picture + [13, 10]])
+            }
             alternatives.append(part)
         }
         var again: [[UInt8]] = []
@@ -232,51 +272,73 @@ package struct ProgramAnswer {
             let octets = Array(Invitation.folded(calendar.filled(calendarValue)).utf8)
             alternatives.append(
                 encoded(
-                    form.calendarType ?? "text/calendar; charset=utf-8; method=REPLY", octets, isBase64: form.isCalendarBase64))
+                    form.calendarType ?? "text/calendar; charset=utf-8; method=REPLY", octets,
+                    isBase64: form.isCalendarBase64))
             if let other = form.calendarAgain {
                 again.append(
                     encoded(
                         "\(other.type); name=\"\(other.name)\"", octets,
-                        more: "Content-Disposition: attachment; filename=\"\(other.name)\"\r\n", isBase64: true))
+                        more: "Content-Disposition: attachment; filename=\"\(other.name)\"\r\n",
+                        isBase64: true))
             }
         }
-        var whole = alternatives.count == 1 ? alternatives[0] : Self.multipart("alternative", "=_alt", alternatives)
-        if alternatives.isEmpty { whole = encoded("text/plain", content(typed.joined(separator: "\n"))) }
+        var whole =
+            alternatives.count == 1
+            ? alternatives[0] : Self.multipart("alternative", "=_alt", alternatives)
+        if alternatives.isEmpty {
+            whole = encoded("text/plain", content(typed.joined(separator: "\n")))
+        }
         if let report = form.report {
             var parts = [
                 whole,
-                Array("Content-Type: message/\(form.reportType)\r\n\r\n".utf8) + content(report.filled(value)) + [13, 10],
+                Array("Content-Type: message/\(form.reportType)\r\n\r\n".utf8)
+                    + content(report.filled(value)) + [13, 10],
             ]
             if let returned = form.returned {
-                let header = mail.octets[..<(Octets.find([13, 10, 13, 10], in: mail.octets) ?? mail.octets.count)]
-                let original = returned.utf8.elementsEqual("text/rfc822-headers".utf8) ? Array(header) + [13, 10] : mail.octets
+                let header = mail.octets[
+                    ..<(Octets.find([13, 10, 13, 10], in: mail.octets) ?? mail.octets.count)]
+                let original =
+                    returned.utf8.elementsEqual("text/rfc822-headers".utf8)
+                    ? Array(header) + [13, 10] : mail.octets
                 parts.append(Array("Content-Type: \(returned)\r\n\r\n".utf8) + original + [13, 10])
             }
             return Self.multipart("report; report-type=\(form.reportType)", "=_rep", parts)
         }
         let parts = form.parts.map { part -> [UInt8] in
-            let name = part.name.map { "\"\(Octets.replace("\"", with: "'", in: $0.filled(value)))\"" }
+            let name = part.name.map {
+                "\"\(Octets.replace("\"", with: "'", in: $0.filled(value)))\""
+            }
             var more = ""
             if let disposition = part.disposition {
-                more += "Content-Disposition: \(disposition)\(name.map { "; filename=\($0)" } ?? "")\r\n"
+                more +=
+                    "Content-Disposition: \(disposition)\(name.map { "; filename=\($0)" } ?? "")\r\n"
             }
-            if let description = part.description { more += "Content-Description: \(description.filled(value))\r\n" }
+            if let description = part.description {
+                more += "Content-Description: \(description.filled(value))\r\n"
+            }
             let type = part.type + (name.map { "; name=\($0)" } ?? "")
             guard part.type.utf8.starts(with: "message/".utf8) else {
-                return encoded(type, Array(part.body.filled(value).utf8), more: more, isBase64: true)
+                return encoded(
+                    type, Array(part.body.filled(value).utf8), more: more, isBase64: true)
             }
-            return Array("Content-Type: \(type)\r\n\(more)\r\n".utf8) + Array(part.body.filled(value).utf8) + [13, 10]
+            return Array("Content-Type: \(type)\r\n\(more)\r\n".utf8)
+                + Array(part.body.filled(value).utf8) + [13, 10]
         }
-        return parts.isEmpty && again.isEmpty ? whole : Self.multipart("mixed", "=_mix", [whole] + parts + again)
+        return parts.isEmpty && again.isEmpty
+            ? whole : Self.multipart("mixed", "=_mix", [whole] + parts + again)
     }
 
     // MARK: Header section
 
-    private static func isNamed(_ name: String, _ other: String) -> Bool { Octets.lower(name.utf8).elementsEqual(other.utf8) }
+    private static func isNamed(_ name: String, _ other: String) -> Bool {
+        Octets.lower(name.utf8).elementsEqual(other.utf8)
+    }
 
     /// A value in the form of programs: encoded if necessary, and folded if long.
     private static func written(_ value: String) -> String {
-        let value = value.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x80 } ? value : TeamMail.words(value, isBase64: true)
+        let value =
+            value.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x80 }
+            ? value : TeamMail.words(value, isBase64: true)
         guard value.utf8.count > 800 else { return value }
         var output: [UInt8] = []
         var column = 0
@@ -320,8 +382,11 @@ package struct ProgramAnswer {
             }
         }
         sender = form.envelopeFrom?.filled(value) ?? Guess.inbox
-        for box in to + cc where Octets.lower(box.address.utf8).suffix(14).elementsEqual("@relay.example".utf8) {
-            if !Octets.lower(box.address.utf8).elementsEqual(TeamMail.relay.utf8), !recipients.contains(box.address) {
+        for box in to + cc
+        where Octets.lower(box.address.utf8).suffix(14).elementsEqual("@relay.example".utf8) {
+            if !Octets.lower(box.address.utf8).elementsEqual(TeamMail.relay.utf8),
+                !recipients.contains(box.address)
+            {
                 recipients.append(box.address)
             }
         }
@@ -336,7 +401,10 @@ package struct ProgramAnswer {
         if !fields.contains(where: { Self.isNamed($0.name, "subject") }) {
             header.append("Subject: \(Self.written("Re: " + mail.subject))")
         }
-        header += ["Date: Fri, 21 Nov 2025 06:12:00 +0100", "Message-ID: <abc@home.example>", "MIME-Version: 1.0"]
+        header += [
+            "Date: Fri, 21 Nov 2025 06:12:00 +0100", "Message-ID: <abc@home.example>",
+            "MIME-Version: 1.0",
+        ]
         octets = Array((header.joined(separator: "\r\n") + "\r\n").utf8) + body()
     }
 }
@@ -344,16 +412,23 @@ package struct ProgramAnswer {
 /// The mail of a partner that quotes the team's mail, when it arrives at the relay: the result of
 /// the partner's program.
 package enum PartnerMail {
-    package static func octets(_ form: ProgramForm, quoting team: TeamMail, _ pair: PairSpec) -> [UInt8] {
-        let view = Arrived(team.octets, sender: team.sender, shown: team.shown, isSanitized: pair.isSanitized)
+    package static func octets(
+        _ form: ProgramForm, quoting team: TeamMail, _ pair: PairSpec
+    ) -> [UInt8] {
+        let view = Arrived(
+            team.octets, sender: team.sender, shown: team.shown, isSanitized: pair.isSanitized)
         var answer = Octets.lines(ProgramAnswer(form, to: view, pair).octets)
         // It comes from the partner, through the team's own servers.
         let end = answer.firstIndex(of: []) ?? 0
         var header = answer[..<end].filter { line in
-            !["received:", "from:", "to:", "cc:"].contains { Octets.lower(line).starts(with: $0.utf8) }
+            !["received:", "from:", "to:", "cc:"].contains {
+                Octets.lower(line).starts(with: $0.utf8)
+            }
         }
         header.insert(
-            contentsOf: ["From: Partner <partner@juice.example>", "To: \(TeamMail.relay)"].map { Array($0.utf8) }, at: 0)
+            contentsOf: ["From: Partner <partner@juice.example>", "To: \(TeamMail.relay)"].map {
+                Array($0.utf8)
+            }, at: 0)
         answer = header + answer[end...]
         return Array(answer.joined(separator: [13, 10]))
     }

@@ -87,7 +87,9 @@ package struct ProgramForm: Sendable {
     /// Whether it goes to the reverse-path, from the null sender.
     var isBounce: Bool { action == "bounce" }
     package var isCalendar: Bool { calendar != nil }
-    package var isUnsubscribe: Bool { action == "unsubscribe" && headers.contains { $0.value.uses("mailto_to") } }
+    package var isUnsubscribe: Bool {
+        action == "unsubscribe" && headers.contains { $0.value.uses("mailto_to") }
+    }
     package var isPartner: Bool { action == "partner-quotation" }
     /// Whether a person answers a mail with it, and it needs nothing else.
     package var isReply: Bool { action == "reply" && !isMadeUp && parts.isEmpty }
@@ -159,7 +161,9 @@ package struct ProgramForm: Sendable {
         isUnknown = entry.unknown_form ?? false
         plain = entry.plain.map { Template($0) }
         html = entry.html.map { Template($0) }
-        headers = (entry.headers ?? []).compactMap { $0.count == 2 ? ($0[0], Template($0[1])) : nil }
+        headers = (entry.headers ?? []).compactMap {
+            $0.count == 2 ? ($0[0], Template($0[1])) : nil
+        }
         envelopeFrom = entry.envelope_from.map { Template($0) }
         calendar = entry.calendar.map { Template($0) }
         calendarType = entry.calendar_part?.type
@@ -173,7 +177,9 @@ package struct ProgramForm: Sendable {
                 description: $0.description.map { Template($0) }, body: Template($0.body))
         }
         mark = entry.mark ?? "> "
-        wrap = entry.wrap.map { Wrap(width: $0.width, isMarked: $0.continuation == "marked", eachLine: $0.each != nil) }
+        wrap = entry.wrap.map {
+            Wrap(width: $0.width, isMarked: $0.continuation == "marked", eachLine: $0.each != nil)
+        }
         charset = entry.charset
         isFlowed = entry.format_flowed ?? false
         linkRewrite = entry.link_rewrite.map { Template($0) }
@@ -181,7 +187,9 @@ package struct ProgramForm: Sendable {
     }
 
     /// A reply with a line, or a block of fields, above its quotation.
-    private init(_ id: String, above: String, below: String, date: String?, isHTML: Bool, isMadeUp: Bool) {
+    private init(
+        _ id: String, above: String, below: String, date: String?, isHTML: Bool, isMadeUp: Bool
+    ) {
         self.id = id
         action = "reply"
         self.isMadeUp = isMadeUp
@@ -203,12 +211,15 @@ package struct ProgramForm: Sendable {
     }
 
     /// A provider's report about a mail.
-    private init(_ id: String, plain: String, report: (type: String, text: String)?, returned: String?) {
+    private init(
+        _ id: String, plain: String, report: (type: String, text: String)?, returned: String?
+    ) {
         self.id = id
         (action, isMadeUp, madeUpParts) = ("bounce", false, [])
         self.plain = Template(plain)
         headers = [
-            ("From", Template("MAILER-DAEMON@home.example")), ("Subject", Template("Undelivered Mail Returned to Sender")),
+            ("From", Template("MAILER-DAEMON@home.example")),
+            ("Subject", Template("Undelivered Mail Returned to Sender")),
             ("Auto-Submitted", Template("auto-replied")),
         ]
         envelopeFrom = Template("")
@@ -223,16 +234,24 @@ package struct ProgramForm: Sendable {
         let failed =
             "Reporting-MTA: dns; mx.home.example\n\nFinal-Recipient: rfc822; {{user_address}}\n"
             + "Action: failed\nStatus: 5.7.1\nDiagnostic-Code: smtp; \(said)\n"
-        let text = "This is the mail system at host mx.home.example.\n\n<{{user_address}}>: host mx2.home.example said: \(said)\n"
-        let complaint = "Feedback-Type: abuse\nUser-Agent: Home/1\nVersion: 1\nOriginal-Rcpt-To: {{user_address}}\n"
+        let text =
+            "This is the mail system at host mx.home.example.\n\n<{{user_address}}>: host mx2.home.example said: \(said)\n"
+        let complaint =
+            "Feedback-Type: abuse\nUser-Agent: Home/1\nVersion: 1\nOriginal-Rcpt-To: {{user_address}}\n"
         let prose =
             "Hi. This is the qmail-send program at home.example.\n\n<{{user_address}}>:\nContent refused (#5.7.1)\n\n"
             + "--- Below this line is a copy of the message.\n\n{{original_raw}}\n"
         return [
-            ProgramForm("bounce headers", plain: text, report: ("delivery-status", failed), returned: "text/rfc822-headers"),
-            ProgramForm("bounce message", plain: text, report: ("delivery-status", failed), returned: "message/rfc822"),
+            ProgramForm(
+                "bounce headers", plain: text, report: ("delivery-status", failed),
+                returned: "text/rfc822-headers"),
+            ProgramForm(
+                "bounce message", plain: text, report: ("delivery-status", failed),
+                returned: "message/rfc822"),
             ProgramForm("bounce prose", plain: prose, report: nil, returned: nil),
-            ProgramForm("complaint", plain: text, report: ("feedback-report", complaint), returned: "message/rfc822"),
+            ProgramForm(
+                "complaint", plain: text, report: ("feedback-report", complaint),
+                returned: "message/rfc822"),
         ]
     }()
 
@@ -246,14 +265,16 @@ package struct ProgramForm: Sendable {
             let isMadeUp = entry.source == "made up"
             forms.append(
                 ProgramForm(
-                    "attribution \(entry.id)", above: above, below: "\n{{original_quoted}}", date: entry.date,
+                    "attribution \(entry.id)", above: above, below: "\n{{original_quoted}}",
+                    date: entry.date,
                     isHTML: forms.count % 3 == 0, isMadeUp: isMadeUp))
         }
         for entry in attributions {
             guard let above = entry.template else { continue }
             forms.append(
                 ProgramForm(
-                    "attribution without marks \(entry.id)", above: above, below: "\n{{original_plain}}", date: entry.date,
+                    "attribution without marks \(entry.id)", above: above,
+                    below: "\n{{original_plain}}", date: entry.date,
                     isHTML: false, isMadeUp: true))
         }
         for entry in try entries("header-blocks.json", folder) {
@@ -262,7 +283,8 @@ package struct ProgramForm: Sendable {
             let isMarked = above.utf8.first == UInt8(ascii: ">")
             forms.append(
                 ProgramForm(
-                    "block \(entry.id)", above: above, below: isMarked ? ">\n{{original_quoted}}" : "\n{{original_plain}}",
+                    "block \(entry.id)", above: above,
+                    below: isMarked ? ">\n{{original_quoted}}" : "\n{{original_plain}}",
                     date: entry.date, isHTML: false,
                     isMadeUp: entry.source == "made up"))
         }

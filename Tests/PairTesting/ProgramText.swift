@@ -27,12 +27,16 @@ struct ProgramText {
         let wrap = form.wrap ?? ProgramForm.Wrap(width: 72, isMarked: false, eachLine: false)
         if wrap.eachLine {
             // Every third line has lost its mark.
-            return lines.enumerated().map { $0.offset % 3 == 2 ? $0.element : form.mark + $0.element }
+            return lines.enumerated().map {
+                $0.offset % 3 == 2 ? $0.element : form.mark + $0.element
+            }
         }
         return lines.flatMap { line -> [String] in
             var output: [String] = []
             var rest = Array((form.mark + line).utf8)
-            while rest.count > wrap.width, let space = rest[..<wrap.width].lastIndex(of: 0x20), space > form.mark.utf8.count {
+            while rest.count > wrap.width, let space = rest[..<wrap.width].lastIndex(of: 0x20),
+                space > form.mark.utf8.count
+            {
                 output.append(String(decoding: rest[..<space], as: UTF8.self))
                 rest = (wrap.isMarked ? Array(form.mark.utf8) : []) + rest[(space + 1)...]
             }
@@ -57,7 +61,8 @@ struct ProgramText {
     func value(_ name: String, seed: UInt64) -> String? {
         switch name {
         case "original_plain": Self.joined(lines)
-        case "original_quoted": Self.joined(form.wrap != nil && form.wrap?.eachLine == false ? wrapped() : marked())
+        case "original_quoted":
+            Self.joined(form.wrap != nil && form.wrap?.eachLine == false ? wrapped() : marked())
         case "original_quoted_1": Self.joined(Self.half(marked(), 1))
         case "original_quoted_2": Self.joined(Self.half(marked(), 2))
         case "original_quoted_tight": Self.joined(lines.map { ">" + $0 })
@@ -69,7 +74,8 @@ struct ProgramText {
         case "original_quoted_flowed": Self.joined(flowed())
         case "original_quoted_2nd": Self.joined(lines.map { ">>> " + $0 })
         case "original_line": lines[Int(seed % UInt64(max(1, lines.count)))]
-        case "original_quoted_html": marked().map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
+        case "original_quoted_html":
+            marked().map { TeamMail.escaped($0) }.joined(separator: "<br>\n")
         default: nil
         }
     }

@@ -1,8 +1,8 @@
 // An authenticator of ours: makes a credential and signs with it, correctly or with one fault.
 
-import WebAuthn
 import MailCrypto
 import Support
+import WebAuthn
 
 /// Writes CBOR in its shortest form.
 package enum CBORWriter {
@@ -14,7 +14,8 @@ package enum CBORWriter {
         case .bytes(let octets): head(2, UInt64(octets.count)) + octets
         case .text(let text): head(3, UInt64(text.utf8.count)) + Array(text.utf8)
         case .array(let items): head(4, UInt64(items.count)) + items.flatMap(octets)
-        case .map(let pairs): head(5, UInt64(pairs.count)) + pairs.flatMap { octets($0.key) + octets($0.value) }
+        case .map(let pairs):
+            head(5, UInt64(pairs.count)) + pairs.flatMap { octets($0.key) + octets($0.value) }
         case .bool(let flag): [flag ? 0xF5 : 0xF4]
         default: [0xF6]
         }
@@ -46,7 +47,9 @@ extension CBORValue: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
 package struct TestAuthenticator {
     package let key: P256PrivateKey
     package var rpID = "id.example"
-    package var flags: AuthenticatorData.Flags = [.userPresent, .userVerified, .backupEligible, .backedUp]
+    package var flags: AuthenticatorData.Flags = [
+        .userPresent, .userVerified, .backupEligible, .backedUp,
+    ]
     package var signCount: UInt32 = 0
     package var credentialID: [UInt8] = Array(1...32)
     package var clientData: String
@@ -68,7 +71,8 @@ package struct TestAuthenticator {
     }
 
     package static func clientData(
-        _ ceremony: Ceremony, challenge: [UInt8] = challenge, origin: String = "https://id.example", more: String = ""
+        _ ceremony: Ceremony, challenge: [UInt8] = challenge, origin: String = "https://id.example",
+        more: String = ""
     ) -> String {
         #"{"type":"\#(ceremony.rawValue)","challenge":"\#(Base64URL.encode(challenge))","origin":"\#(origin)"\#(more)}"#
     }
@@ -80,21 +84,30 @@ package struct TestAuthenticator {
         let head = SHA256.hash(Array(rpID.utf8)) + [flags.rawValue] + count
         guard withCredential else { return head + trailing }
         let length = [UInt8(credentialID.count >> 8), UInt8(credentialID.count & 0xFF)]
-        return head + Array(repeating: 0, count: 16) + length + credentialID + CBORWriter.octets(coseKey) + trailing
+        return head + Array(repeating: 0, count: 16) + length + credentialID
+            + CBORWriter.octets(coseKey) + trailing
     }
 
-    /// The attestation object of a registration, in the format `none`, or `packed` by the key itself.
+    /// The attestation object of a registration, in the format `none`, or
+    /// `packed` by the key itself.
     package func attestationObject() throws -> [UInt8] {
         let data = authenticatorData(withCredential: true)
         var statement = CBORValue.members([:])
         if statementFormat == "packed" {
-            statement = .members(["alg": -7, "sig": .bytes(try sign(data + SHA256.hash(Array(clientData.utf8))))])
+            statement = .members([
+                "alg": -7, "sig": .bytes(try sign(data + SHA256.hash(Array(clientData.utf8)))),
+            ])
         }
         if statementFormat == "apple", let authority {
             let nonce = SHA256.hash(data + SHA256.hash(Array(clientData.utf8)))
-            statement = .members(["x5c": .array([.bytes(try authority.certificate(of: key.publicKey, nonce: nonce))])])
+            statement = .members([
+                "x5c": .array([.bytes(try authority.certificate(of: key.publicKey, nonce: nonce))])
+            ])
         }
-        return CBORWriter.octets(.members(["fmt": .text(statementFormat), "attStmt": statement, "authData": .bytes(data)]))
+        return CBORWriter.octets(
+            .members([
+                "fmt": .text(statementFormat), "attStmt": statement, "authData": .bytes(data),
+            ]))
     }
 
     /// The signature of a sign-in.
@@ -106,18 +119,23 @@ package struct TestAuthenticator {
 
     package var relyingParty: RelyingParty {
         RelyingParty(
-            id: "id.example", client: ExpectedClient(origins: ["https://id.example"]), requiresUserVerification: true)
+            id: "id.example", client: ExpectedClient(origins: ["https://id.example"]),
+            requiresUserVerification: true)
     }
 
     package func register() throws -> RelyingParty.Registration {
         try relyingParty.register(
-            clientData: Array(clientData.utf8), attestationObject: try attestationObject(), challenge: Self.challenge)
+            clientData: Array(clientData.utf8), attestationObject: try attestationObject(),
+            challenge: Self.challenge)
     }
 
-    package func authenticate(known: UInt32 = 0, isBackupEligible: Bool = false) throws -> AuthenticatorData {
+    package func authenticate(
+        known: UInt32 = 0, isBackupEligible: Bool = false
+    ) throws -> AuthenticatorData {
         let publicKey = try COSEKey(octets: CBORWriter.octets(coseKey))
         return try relyingParty.authenticate(
-            clientData: Array(clientData.utf8), authenticatorData: authenticatorData(withCredential: false),
+            clientData: Array(clientData.utf8),
+            authenticatorData: authenticatorData(withCredential: false),
             signature: try signature(), challenge: Self.challenge,
             known: RelyingParty.KnownCredential(
                 publicKey: publicKey, signCount: known, isBackupEligible: isBackupEligible))

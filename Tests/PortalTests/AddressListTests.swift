@@ -4,23 +4,27 @@ import Accounts
 import Database
 import Foundation
 import InternetMessage
-@testable import PersonalData
 import RelayCore
 import TestSupport
 import Testing
 
+@testable import PersonalData
 @testable import Portal
 
 @Suite(.blocking) struct AddressListTests {
     private func item(
-        _ number: Int64, _ team: String, _ state: AddressState = .on, ownName: String = "", note: String = "", apps: [String] = []
+        _ number: Int64, _ team: String, _ state: AddressState = .on, ownName: String = "",
+        note: String = "", apps: [String] = []
     ) -> AddressListItem {
         AddressListItem(
-            account: number, team: team, address: AddrSpec(localPart: "x\(number)q7", domain: "relay.example"), state: state,
+            account: number, team: team,
+            address: AddrSpec(localPart: "x\(number)q7", domain: "relay.example"), state: state,
             ownName: ownName, note: note, apps: apps, createdAt: number)
     }
 
-    private func titles(_ items: [AddressListItem], _ query: AddressListQuery, _ language: String = "en") -> [String] {
+    private func titles(
+        _ items: [AddressListItem], _ query: AddressListQuery, _ language: String = "en"
+    ) -> [String] {
         AddressListPage(items, query, language: language).items.map(\.title)
     }
 
@@ -28,7 +32,9 @@ import Testing
         let names = ["Zebra", "Team 10", "Äpfel", "team 2", "Ångström", "Apfelmus", "Team 1"]
         let items = names.enumerated().map { item(Int64($0.offset + 1), $0.element) }
         #expect(
-            titles(items, AddressListQuery(), "de") == ["Ångström", "Äpfel", "Apfelmus", "Team 1", "team 2", "Team 10", "Zebra"])
+            titles(items, AddressListQuery(), "de") == [
+                "Ångström", "Äpfel", "Apfelmus", "Team 1", "team 2", "Team 10", "Zebra",
+            ])
         // In Swedish these letters are the last ones.
         #expect(titles(items, AddressListQuery(), "sv").suffix(2) == ["Ångström", "Äpfel"])
         #expect(titles(items, AddressListQuery(order: .newest)).first == "Team 1")
@@ -50,7 +56,9 @@ import Testing
     }
 
     @Test func addressList_shuffledItems_pagesHoldEachOnce() {
-        var items = (1...1_003).map { item(Int64($0), "Team \($0 * 7_919 % 1_003)", $0 % 10 == 0 ? .ended : .on) }
+        var items = (1...1_003).map {
+            item(Int64($0), "Team \($0 * 7_919 % 1_003)", $0 % 10 == 0 ? .ended : .on)
+        }
         for _ in 0..<3 {
             items.shuffle()
             var seen: [Int64] = []
@@ -60,7 +68,9 @@ import Testing
                 seen += part.items.map(\.account)
             }
             #expect(seen.count == 1_003 && Set(seen).count == 1_003)
-            let whole = items.ordered(in: 0..<1_003) { AddressListPage.precedes($0, $1, .name, Locale(identifier: "en")) }
+            let whole = items.ordered(in: 0..<1_003) {
+                AddressListPage.precedes($0, $1, .name, Locale(identifier: "en"))
+            }
             #expect(seen == whole.map(\.account))
         }
         // Beyond the last page is the last page.
@@ -69,11 +79,20 @@ import Testing
     }
 
     @Test func addressList_searchAndFilter_countsStatesOfMatches() {
-        let items = [item(1, "Juice"), item(2, "Juice 2", .off), item(3, "Soda", .off), item(4, "Juice 4", .ended)]
-        let page = AddressListPage(items, AddressListQuery(search: "juice", filter: .state(.off)), language: "en")
+        let items = [
+            item(1, "Juice"), item(2, "Juice 2", .off), item(3, "Soda", .off),
+            item(4, "Juice 4", .ended),
+        ]
+        let page = AddressListPage(
+            items, AddressListQuery(search: "juice", filter: .state(.off)), language: "en")
         #expect(page.items.map(\.account) == [2] && page.matched == 3)
-        #expect(page.counts.filter { $0.value > 0 } == [.state(.on): 1, .state(.off): 1, .state(.ended): 1])
-        #expect(titles(items, AddressListQuery()) == ["Juice", "Juice 2", "Soda", "Juice 4"], "what ended comes last")
+        #expect(
+            page.counts.filter { $0.value > 0 } == [
+                .state(.on): 1, .state(.off): 1, .state(.ended): 1,
+            ])
+        #expect(
+            titles(items, AddressListQuery()) == ["Juice", "Juice 2", "Soda", "Juice 4"],
+            "what ended comes last")
     }
 
     @Test func listPath_foreignTarget_returnsNil() {
@@ -81,11 +100,18 @@ import Testing
             #expect(PortalPage.listPath(text) == text)
         }
         #expect(PortalPage.listPath("/me?search=x&evil=1") == "/me?search=x")
-        for text in ["//evil.example", "/me/security", "https://evil.example/me", "/me?search=%0d%0aX", "/mexico", nil] {
+        for text in [
+            "//evil.example", "/me/security", "https://evil.example/me", "/me?search=%0d%0aX",
+            "/mexico", nil,
+        ] {
             let path = PortalPage.listPath(text)
-            #expect(path == nil || path?.allSatisfy { !$0.isNewline } == true && path?.hasPrefix("/me") == true, "\(text ?? "")")
+            #expect(
+                path == nil
+                    || path?.allSatisfy { !$0.isNewline } == true && path?.hasPrefix("/me") == true,
+                "\(text ?? "")")
         }
-        #expect(PortalPage.listPath("//evil.example") == nil && PortalPage.listPath("/mexico") == nil)
+        #expect(
+            PortalPage.listPath("//evil.example") == nil && PortalPage.listPath("/mexico") == nil)
     }
 }
 
@@ -102,23 +128,34 @@ import Testing
     @Test func addressesPage_manyAddresses_isPagedAndSearchable() async throws {
         try await signedIn { fixture, anna in
             for number in 1...60 {
-                _ = try fixture.store.teams.add(id: "t\(number)", name: "Shop \(number)", PortalFixture.change)
-                _ = try fixture.store.apps.add(team: "t\(number)", clientID: "com.t\(number)", group: nil, PortalFixture.change)
+                _ = try fixture.store.teams.add(
+                    id: "t\(number)", name: "Shop \(number)", PortalFixture.change)
+                _ = try fixture.store.apps.add(
+                    team: "t\(number)", clientID: "com.t\(number)", group: nil, PortalFixture.change
+                )
                 _ = try fixture.store.addresses.issue(
                     team: "t\(number)", user: "anna", app: "com.t\(number)", PortalFixture.change)
             }
-            func shown() -> [String] { anna.page.text.matches(of: /id="address-[0-9]+">/).map { String($0.output) } }
+            func shown() -> [String] {
+                anna.page.text.matches(of: /id="address-[0-9]+">/).map { String($0.output) }
+            }
             var text = try await anna.get("/me").text
             #expect(shown().count == 25 && text.contains("Page 1 of 3"))
-            let (second, tenth) = (try #require(text.firstRange(of: "Shop 2<")), try #require(text.firstRange(of: "Shop 10<")))
+            let (second, tenth) = (
+                try #require(text.firstRange(of: "Shop 2<")),
+                try #require(text.firstRange(of: "Shop 10<"))
+            )
             #expect(second.lowerBound < tenth.lowerBound)
             text = try await anna.get("/me?page=3").text
-            #expect(shown().count == 11 && !text.contains("rel=\"next\"") && text.contains("href=\"/me?page=2\""))
+            #expect(
+                shown().count == 11 && !text.contains("rel=\"next\"")
+                    && text.contains("href=\"/me?page=2\""))
             // The form leads back to the same place in a search, and the notice names the address.
             text = try await anna.get("/me?search=shop+33").text
             #expect(shown().count == 1)
             let number = try #require(text.firstMatch(of: /id="address-([0-9]+)"/)).output.1
-            let back = try #require(text.firstMatch(of: /name="back" value="([^"]+)"/)).output.1.replacing("&amp;", with: "&")
+            let back = try #require(text.firstMatch(of: /name="back" value="([^"]+)"/)).output.1
+                .replacing("&amp;", with: "&")
             let answer = try await anna.submit(
                 "/me/addresses/\(number)/forwarding", ["state": "off", "back": String(back)])
             #expect(answer.location == "/me?search=shop%2033")
@@ -126,7 +163,8 @@ import Testing
             #expect(text.contains("autofocus>Forwarding is off"), "in the card, where it is seen")
             text = try await anna.get("/me?state=off").text
             #expect(shown().count == 1 && text.contains("Off <span class=\"count\">1</span>"))
-            #expect(try await anna.get("/me?search=nothing+like+that").text.contains("Nothing found"))
+            #expect(
+                try await anna.get("/me?search=nothing+like+that").text.contains("Nothing found"))
         }
     }
 
@@ -135,14 +173,26 @@ import Testing
     @Test func addressesPage_tenThousandAddresses_keepsItsSize() async throws {
         try await signedIn { fixture, anna in
             func fill(_ numbers: ClosedRange<Int>) throws {
-                let (first, last, start) = (numbers.lowerBound, numbers.upperBound, PortalFixture.start)
+                let (first, last, start) = (
+                    numbers.lowerBound, numbers.upperBound, PortalFixture.start
+                )
                 try fixture.store.database.write(.relaxed) { connection throws(StoreFailure) in
-                    let rows: SQL = "WITH RECURSIVE n(i) AS (SELECT \(first) UNION ALL SELECT i + 1 FROM n WHERE i < \(last))"
+                    let rows: SQL =
+                        "WITH RECURSIVE n(i) AS (SELECT \(first) UNION ALL SELECT i + 1 FROM n WHERE i < \(last))"
                     for (table, columns) in [
-                        ("teams (id, handle, name, created_at)", "i, 'h' || i, 'Shop ' || i, \(start)" as SQL),
-                        ("app_groups (id, team_id, primary_client_id, created_at)", "i, i, 'c' || i, \(start)"),
+                        (
+                            "teams (id, handle, name, created_at)",
+                            "i, 'h' || i, 'Shop ' || i, \(start)" as SQL
+                        ),
+                        (
+                            "app_groups (id, team_id, primary_client_id, created_at)",
+                            "i, i, 'c' || i, \(start)"
+                        ),
                         ("apps (group_id, client_id, created_at)", "i, 'c' || i, \(start)"),
-                        ("accounts (id, team_id, user_id, sub, created_at)", "i, i, 1, 's' || i, \(start)"),
+                        (
+                            "accounts (id, team_id, user_id, sub, created_at)",
+                            "i, i, 1, 's' || i, \(start)"
+                        ),
                         (
                             "relay_addresses (account_id, ordinal, local_part, domain, created_at)",
                             "i, 1, 'r' || i, 'relay.example', \(start)"
@@ -151,7 +201,10 @@ import Testing
                             "grants (account_id, group_id, state, first_authorized_at, last_authorized_at)",
                             "i, i, 'authorized', \(start), \(start)"
                         ),
-                    ] { try connection.run("INSERT INTO \(raw: table) \(rows) SELECT \(columns) FROM n") }
+                    ] {
+                        try connection.run(
+                            "INSERT INTO \(raw: table) \(rows) SELECT \(columns) FROM n")
+                    }
                 }
             }
             try fill(1_001...1_100)
@@ -169,10 +222,13 @@ import Testing
         try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
             let answer = try await anna.submit(
-                "/me/addresses/1/notes", ["name": "  Zucchini  <b>", "note": "asked for\r\nwholesale-word"])
+                "/me/addresses/1/notes",
+                ["name": "  Zucchini  <b>", "note": "asked for\r\nwholesale-word"])
             #expect(answer.location == "/me/addresses/1")
             let text = try await anna.get("/me/addresses/1").text
-            #expect(text.contains("autofocus>Saved.") && text.contains("<h1><bdi>Zucchini &lt;b&gt;</bdi></h1>"))
+            #expect(
+                text.contains("autofocus>Saved.")
+                    && text.contains("<h1><bdi>Zucchini &lt;b&gt;</bdi></h1>"))
             #expect(text.contains("asked for\nwholesale-word</textarea>"))
             #expect(try await anna.get("/me?search=wholesale").text.contains("Zucchini"))
             #expect(try await anna.get("/me/data.json").text.contains("wholesale-word"))
@@ -182,7 +238,8 @@ import Testing
             try await bob.signIn("bob")
             #expect(try await bob.submit("/me/addresses/1/notes", ["name": "mine"]).status == 404)
             for word in ["Zucchini", "wholesale"] {
-                for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+                for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
+                {
                     let data = try Data(contentsOf: fixture.folder.appendingPathComponent(file))
                     #expect(data.range(of: Data(word.utf8)) == nil, "\(file)")
                 }
@@ -191,12 +248,19 @@ import Testing
             // A refused text is shown again, and can be removed.
             try await anna.get("/me/addresses/1")
             let long = try await anna.submit(
-                "/me/addresses/1/notes", ["name": String(repeating: "x", count: 81), "note": "kept"])
-            #expect(long.status == 422 && long.text.contains("at most 80 characters") && long.text.contains(">kept</textarea>"))
-            #expect(try await anna.submit("/me/addresses/1/notes", ["name": "a\u{202E}b"]).status == 422)
+                "/me/addresses/1/notes",
+                ["name": String(repeating: "x", count: 81), "note": "kept"])
+            #expect(
+                long.status == 422 && long.text.contains("at most 80 characters")
+                    && long.text.contains(">kept</textarea>"))
+            #expect(
+                try await anna.submit("/me/addresses/1/notes", ["name": "a\u{202E}b"]).status == 422
+            )
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/notes", ["name": " ", "note": ""])
-            #expect(try await anna.get("/me/addresses/1").text.contains("<h1><bdi>The &lt;Juice&gt; Company</bdi></h1>"))
+            #expect(
+                try await anna.get("/me/addresses/1").text.contains(
+                    "<h1><bdi>The &lt;Juice&gt; Company</bdi></h1>"))
         }
     }
 
@@ -205,10 +269,13 @@ import Testing
         ("en", ["day", "month", "year"], "December"), ("de", ["day", "month", "year"], "Dezember"),
         ("ja", ["year", "month", "day"], "12月"), ("ar", ["day", "month", "year"], "ديسمبر"),
     ])
-    func dayOfASwitch_isAskedForInTheLanguageOfThePage(_ tag: String, _ order: [String], _ december: String) async throws {
+    func dayOfASwitch_isAskedForInTheLanguageOfThePage(
+        _ tag: String, _ order: [String], _ december: String
+    ) async throws {
         try await signedIn { _, anna in
             let text = try await anna.get("/me/addresses/1", headers: ["Accept-Language": tag]).text
-            #expect(text.matches(of: /<select name="(day|month|year)"/).map { String($0.1) } == order)
+            #expect(
+                text.matches(of: /<select name="(day|month|year)"/).map { String($0.1) } == order)
             #expect(text.contains(#"<option value="12">\#(december)</option>"#))
         }
     }
@@ -217,39 +284,59 @@ import Testing
         try await signedIn { fixture, anna in
             let old = try #require(try fixture.store.addresses.current(account: 1)).address
             func fields(_ text: String) -> [String: String] {
-                let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+                let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(
+                    String.init)
                 return Dictionary(uniqueKeysWithValues: zip(["year", "month", "day"], parts))
             }
             func number(_ text: String) -> Int64? { FormDay { fields(text)[$0.text] ?? "" }.number }
-            for day in ["2027-2-29", "2027-2-30", "2028-4-31", "2027-13-1", "2027--1", "", "--"] { #expect(number(day) == nil) }
+            for day in ["2027-2-29", "2027-2-30", "2028-4-31", "2027-13-1", "2027--1", "", "--"] {
+                #expect(number(day) == nil)
+            }
             #expect(number("2028-2-29") == 21_243)
-            let (today, next) = (FormDay(number: Day.number(fixture.now)), FormDay(number: Day.number(fixture.now) + 1))
+            let (today, next) = (
+                FormDay(number: Day.number(fixture.now)),
+                FormDay(number: Day.number(fixture.now) + 1)
+            )
             let tomorrow = fields("\(next.year)-\(next.month)-\(next.day)")
             try await anna.get("/me/addresses/1")
-            let missing = try await anna.submit("/me/addresses/1/schedule", fields("\(next.year)-2-30"))
+            let missing = try await anna.submit(
+                "/me/addresses/1/schedule", fields("\(next.year)-2-30"))
             #expect(missing.status == 422 && missing.text.contains("This day does not exist."))
-            for day in ["\(today.year)-\(today.month)-\(today.day)", "2199-1-1", "tomorrow", "--1", "2027-1", "-1"] {
+            for day in [
+                "\(today.year)-\(today.month)-\(today.day)", "2199-1-1", "tomorrow", "--1",
+                "2027-1", "-1",
+            ] {
                 try await anna.get("/me/addresses/1")
                 let answer = try await anna.submit("/me/addresses/1/schedule", fields(day))
-                #expect(answer.status == 422 && answer.text.contains("Choose a day from tomorrow on"), "\(day)")
+                #expect(
+                    answer.status == 422 && answer.text.contains("Choose a day from tomorrow on"),
+                    "\(day)")
             }
-            #expect(anna.page.text.contains(#"aria-invalid="true" autofocus><option value="">–</option><option value="1""#))
+            #expect(
+                anna.page.text.contains(
+                    #"aria-invalid="true" autofocus><option value="">–</option><option value="1""#))
             try await anna.get("/me/addresses/1")
             #expect(try await anna.submit("/me/addresses/1/schedule", tomorrow).status == 303)
             #expect(try await anna.get("/me").text.contains("Turns off automatically on "))
-            let chosen = try await anna.get("/me/addresses/1").text.matches(of: /value="([0-9]+)" selected/).map { String($0.1) }
+            let chosen = try await anna.get("/me/addresses/1").text.matches(
+                of: /value="([0-9]+)" selected/
+            ).map { String($0.1) }
             #expect(chosen.prefix(3) == [next.day, next.month, next.year])
             try fixture.store.addresses.switchDue(now: fixture.now + 86_400)
             let text = try await anna.get("/me").text
             #expect(text.contains("Forwarding off") && !text.contains("by itself"))
             #expect(try await anna.submit("/me/addresses/1/schedule", ["day": ""]).status == 303)
 
-            #expect(try await anna.get("/me/addresses/1/replace").text.contains("<code>\(old.wireForm)</code> stops working"))
+            #expect(
+                try await anna.get("/me/addresses/1/replace").text.contains(
+                    "<code>\(old.wireForm)</code> stops working"))
             #expect(try await anna.submit("/me/addresses/1/replace").status == 303)
             let new = try #require(try fixture.store.addresses.current(account: 1)).address
             #expect(new != old)
             let shown = try await anna.get("/me/addresses/1").text
-            #expect(shown.contains("This is your new address.") && shown.contains(new.wireForm) && !shown.contains(old.wireForm))
+            #expect(
+                shown.contains("This is your new address.") && shown.contains(new.wireForm)
+                    && !shown.contains(old.wireForm))
             let bob = Browser(fixture)
             try await bob.signIn("bob")
             for path in ["schedule", "replace"] {
@@ -262,42 +349,63 @@ import Testing
 
     @Test func addressPage_refusedSender_isShownAndCanBeBlocked() async throws {
         try await signedIn { fixture, anna in
-            #expect(try await anna.get("/me/addresses/1").text.contains("Nothing in the last 90 days."))
+            #expect(
+                try await anna.get("/me/addresses/1").text.contains("Nothing in the last 90 days."))
             for (domain, reply) in [
-                ("spam.example", RefusalReply.unauthorizedSender), ("<b>.example", .unauthorizedSender),
+                ("spam.example", RefusalReply.unauthorizedSender),
+                ("<b>.example", .unauthorizedSender),
                 ("juice.example", .dkimFailed),
             ] {
                 try fixture.store.add(refusals: [
                     RefusedForward(
                         at: fixture.now,
                         attribution: ForwardAttribution(
-                            author: AddrSpec(localPart: "x", domain: domain), account: try #require(AccountNumber(1)),
+                            author: AddrSpec(localPart: "x", domain: domain),
+                            account: try #require(AccountNumber(1)),
                             isRegistered: false),
                         reply: reply, reference: "r")
                 ])
             }
             var text = try await anna.get("/me/addresses/1").text
-            #expect(text.contains("The sender is not known to belong to The &lt;Juice&gt; Company<br>"))
-            #expect(text.contains("spam.example</bdi>") && text.contains("The sender could not prove who it is"))
+            #expect(
+                text.contains("The sender is not known to belong to The &lt;Juice&gt; Company<br>"))
+            #expect(
+                text.contains("spam.example</bdi>")
+                    && text.contains("The sender could not prove who it is"))
             #expect(!text.contains("<b>.example"))
             // The typed text stays in its field after an error.
             let wrong = try await anna.submit("/me/addresses/1/block", ["sender": "other.example"])
-            #expect(wrong.status == 422 && wrong.text.contains("Mail from there does not come to this address."))
+            #expect(
+                wrong.status == 422
+                    && wrong.text.contains("Mail from there does not come to this address."))
             #expect(wrong.text.contains("value=\"other.example\""))
-            #expect(try await anna.submit("/me/addresses/1/block", ["sender": "ads@juice.example"]).status == 303)
+            #expect(
+                try await anna.submit("/me/addresses/1/block", ["sender": "ads@juice.example"])
+                    .status == 303)
             text = try await anna.get("/me/addresses/1").text
-            #expect(text.contains("<code>ads@juice.example</code>") && text.contains("Mail from there is refused from now on."))
+            #expect(
+                text.contains("<code>ads@juice.example</code>")
+                    && text.contains("Mail from there is refused from now on."))
             let data = try await anna.get("/me/data.json").text
-            #expect(data.contains("ads@juice.example") && data.contains("\"sender_not_of_the_team\""))
+            #expect(
+                data.contains("ads@juice.example") && data.contains("\"sender_not_of_the_team\""))
             // No other user's.
             let bob = Browser(fixture)
             try await bob.signIn("bob")
-            #expect(try await bob.submit("/me/addresses/1/block", ["sender": "juice.example"]).status == 404)
+            #expect(
+                try await bob.submit("/me/addresses/1/block", ["sender": "juice.example"]).status
+                    == 404)
             try await bob.get("/me")
-            #expect(try await bob.submit("/me/addresses/1/unblock", ["sender": "ads@juice.example"]).status == 404)
+            #expect(
+                try await bob.submit("/me/addresses/1/unblock", ["sender": "ads@juice.example"])
+                    .status == 404)
             try await anna.get("/me/addresses/1")
-            #expect(try await anna.submit("/me/addresses/1/unblock", ["sender": "ads@juice.example"]).status == 303)
-            #expect(try await !anna.get("/me/addresses/1").text.contains("<code>ads@juice.example</code>"))
+            #expect(
+                try await anna.submit("/me/addresses/1/unblock", ["sender": "ads@juice.example"])
+                    .status == 303)
+            #expect(
+                try await !anna.get("/me/addresses/1").text.contains(
+                    "<code>ads@juice.example</code>"))
         }
     }
 
@@ -305,25 +413,33 @@ import Testing
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me/addresses/1").text.contains("Inbox for this address"))
             let work = try fixture.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true,
+                isReplyOnly: false, PortalFixture.change
             )
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/inbox", ["inbox": "\(work.number)"])
             let text = try await anna.get("/me/addresses/1").text
             #expect(text.contains("reaches <strong>work@home.example</strong>"))
             let mail = try fixture.mail("anna@home.example")
-            #expect(mail.contains("one of your relay addresses goes to another") && !mail.contains("Juice"))
+            #expect(
+                mail.contains("one of your relay addresses goes to another")
+                    && !mail.contains("Juice"))
             // Not another user's inbox, and not an unconfirmed one.
             let other = try fixture.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("later@home.example"), isVerified: false, isReplyOnly: false,
+                user: "anna", PortalFixture.inbox("later@home.example"), isVerified: false,
+                isReplyOnly: false,
                 PortalFixture.change)
             for number in ["\(other.number)", "99", "x", ""] {
                 try await anna.get("/me/addresses/1")
-                #expect(try await anna.submit("/me/addresses/1/inbox", ["inbox": number]).status >= 400, "\(number)")
+                #expect(
+                    try await anna.submit("/me/addresses/1/inbox", ["inbox": number]).status >= 400,
+                    "\(number)")
             }
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/inbox", ["inbox": "default"])
-            #expect(try await anna.get("/me/addresses/1").text.contains("reaches <strong>anna@home.example</strong>"))
+            #expect(
+                try await anna.get("/me/addresses/1").text.contains(
+                    "reaches <strong>anna@home.example</strong>"))
         }
     }
 
@@ -332,16 +448,19 @@ import Testing
             #expect(try await anna.get("/me/icons/com.juice.app").status == 404)
             let png = try AppIcon(png: Self.png(side: 64))
             try fixture.store.apps.setAppearance(
-                team: "juice", clientID: "com.juice.app", name: "Juice for Android", icon: png, PortalFixture.change)
+                team: "juice", clientID: "com.juice.app", name: "Juice for Android", icon: png,
+                PortalFixture.change)
             let text = try await anna.get("/me").text
             #expect(text.contains("Juice for Android") && !text.contains(">com.juice.app"))
             #expect(text.contains("src=\"/me/icons/com.juice.app\""))
             let icon = try await anna.get("/me/icons/com.juice.app")
             #expect(icon.status == 200 && icon.header("Content-Type") == "image/png")
             #expect(
-                icon.header("X-Content-Type-Options") == "nosniff" || icon.header("Content-Security-Policy").contains("'none'"))
+                icon.header("X-Content-Type-Options") == "nosniff"
+                    || icon.header("Content-Security-Policy").contains("'none'"))
             try fixture.store.apps.setAppearance(
-                team: "juice", clientID: "com.juice.app", name: "", icon: .some(nil), PortalFixture.change)
+                team: "juice", clientID: "com.juice.app", name: "", icon: .some(nil),
+                PortalFixture.change)
             #expect(try await anna.get("/me").text.contains("com.juice.app"))
             #expect(try await anna.get("/me/icons/com.juice.app").status == 404)
         }
@@ -349,7 +468,8 @@ import Testing
 
     @Test func appIcon_notASquarePNGOfAllowedSize_isRefused() throws {
         for wrong in [
-            Array("GIF89a".utf8), Self.png(side: 63), Self.png(side: 1_025), Self.png(side: 64, height: 65),
+            Array("GIF89a".utf8), Self.png(side: 63), Self.png(side: 1_025),
+            Self.png(side: 64, height: 65),
             Array(Self.png(side: 64).dropLast()),
             Self.png(side: 64, padding: 200_000), [],
         ] {
@@ -360,17 +480,24 @@ import Testing
 
     /// The head and the end of such a file; nothing here decodes the part between.
     static func png(side: Int, height: Int? = nil, padding: Int = 0) -> [UInt8] {
-        func number(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) } }
-        return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + number(13) + Array("IHDR".utf8) + number(side)
-            + number(height ?? side) + [8, 6, 0, 0, 0] + number(0) + Array(repeating: 0, count: padding) + number(0)
+        func number(_ value: Int) -> [UInt8] {
+            [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
+        }
+        return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + number(13) + Array("IHDR".utf8)
+            + number(side)
+            + number(height ?? side) + [8, 6, 0, 0, 0] + number(0)
+            + Array(repeating: 0, count: padding) + number(0)
             + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
     }
 
     @Test func page_signedIn_namesTheInbox() async throws {
         try await signedIn { fixture, anna in
-            for path in ["/me", "/me/addresses/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete"] {
+            for path in [
+                "/me", "/me/addresses/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete",
+            ] {
                 let text = try await anna.get(path).text
-                #expect(text.contains("Signed in with </span><bdi>anna@home.example</bdi>"), "\(path)")
+                #expect(
+                    text.contains("Signed in with </span><bdi>anna@home.example</bdi>"), "\(path)")
             }
             #expect(try await anna.get("/").location == "/me")
             #expect(try await Browser(fixture).get("/me").location == "/me/sign-in")

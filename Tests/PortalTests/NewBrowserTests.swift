@@ -7,10 +7,12 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct NewBrowserTests {
-    private func signIn(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser) async throws {
+    private func signIn(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser) async throws
+    {
         browser.take("__Host-postern-session", nil)
         try await browser.get("/me/sign-in")
-        try #require(try await browser.submit("/me/sign-in", ["email": inbox]).location == "/me/sent")
+        try #require(
+            try await browser.submit("/me/sign-in", ["email": inbox]).location == "/me/sent")
         let code = try fixture.code(inbox)
         try await browser.get("/me/sent")
         try #require(try await browser.submit("/me/sent", ["code": code]).location == "/me")
@@ -23,7 +25,8 @@ import Testing
     @Test func newBrowserNotice_signInByOtherInbox_goesToDefaultInbox() async throws {
         try await PortalFixture.with { fixture in
             _ = try fixture.store.inboxes.add(
-                user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true, isReplyOnly: false,
+                user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true,
+                isReplyOnly: false,
                 PortalFixture.change)
             let browser = Browser(fixture)
             try await signIn(fixture, "anna@old.example", browser)
@@ -49,7 +52,8 @@ import Testing
                 try await browser.submit("/me/sign-in", ["email": "anna@home.example"])
                 let link = try fixture.link("anna@home.example")
                 try await browser.get(link)
-                try await browser.submit(link, headers: ["Origin": PortalFixture.url, "Accept-Language": language])
+                try await browser.submit(
+                    link, headers: ["Origin": PortalFixture.url, "Accept-Language": language])
                 #expect(browser.page.location == "/me")
                 #expect(try fixture.store.users.language(of: "anna") == language)
                 browser.take("__Host-postern-session", nil)
@@ -61,7 +65,8 @@ import Testing
     @Test func newBrowserNotice_afterSignOutEverywhere_isSentAgain() async throws {
         try await PortalFixture.with { fixture in
             _ = try fixture.store.inboxes.add(
-                user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true, isReplyOnly: false,
+                user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true,
+                isReplyOnly: false,
                 PortalFixture.change)
             let (anna, thief) = (Browser(fixture), Browser(fixture))
             try await signIn(fixture, "anna@old.example", thief)

@@ -15,7 +15,9 @@ import Testing
     private static let day: Int64 = 86_400
 
     /// Signs anna in and requests the deletion, up to the last button.
-    private func plan(_ fixture: PortalFixture, headers: [String: String] = [:]) async throws -> Browser {
+    private func plan(
+        _ fixture: PortalFixture, headers: [String: String] = [:]
+    ) async throws -> Browser {
         let anna = Browser(fixture)
         try await anna.signIn("anna")
         #expect(try await anna.get("/me/delete").text.contains("All that happens after 7 days."))
@@ -31,11 +33,15 @@ import Testing
             let anna = try await plan(fixture)
             let day = PortalText(.english).date(fixture.now + 7 * Self.day)
             let page = try await anna.get("/me/data")
-            #expect(page.text.contains("Everything of yours is deleted on \(day)") && page.text.contains("The day is set."))
+            #expect(
+                page.text.contains("Everything of yours is deleted on \(day)")
+                    && page.text.contains("The day is set."))
             #expect(!page.text.contains("href=\"/me/delete\""), "it was asked for already")
             #expect(
-                try fixture.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
-                    .contains("Until \(day) nothing changes"))
+                try fixture.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(
+                    separator: " "
+                )
+                .contains("Until \(day) nothing changes"))
             // Every page says so; bob's do not.
             #expect(try await anna.get("/me").text.contains("is deleted on \(day)"))
             let bob = Browser(fixture)
@@ -54,14 +60,21 @@ import Testing
     @Test func deletion_dayReached_removesTheUser() async throws {
         try await PortalFixture.with(deletionDays: 7) { fixture in
             let anna = try await plan(fixture)
-            let relay = try #require(try fixture.store.addresses.addresses(user: "anna").first?.address)
+            let relay = try #require(
+                try fixture.store.addresses.addresses(user: "anna").first?.address)
             fixture.now += 7 * Self.day
             #expect(try fixture.store.users.removeDue(now: fixture.now) == 1)
-            #expect(throws: StoreFailure.refused(.notFound, "")) { try fixture.store.users.user("anna") }
-            #expect(try fixture.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
+            #expect(throws: StoreFailure.refused(.notFound, "")) {
+                try fixture.store.users.user("anna")
+            }
+            #expect(
+                try fixture.store.relay.relayAddress(
+                    localPart: relay.localPart, domain: relay.domain) == nil)
             #expect(try await anna.get("/me").location == "/me/sign-in")
             #expect(try fixture.store.users.user("bob").id == "bob")
-            let actions = try fixture.store.audit.page(actor: "user:anna", action: "user.*", limit: 10).rows.map(\.action)
+            let actions = try fixture.store.audit.page(
+                actor: "user:anna", action: "user.*", limit: 10
+            ).rows.map(\.action)
             #expect(actions == ["user.remove", "user.plan-removal"])
         }
     }
@@ -84,7 +97,8 @@ import Testing
                 fixture.now += 3600
                 try await bob.signIn("bob")
             }
-            let kept: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM page_sign_ins")
+            let kept: Int64? = try fixture.store.database.value(
+                "SELECT COUNT(*) FROM page_sign_ins")
             #expect(kept == 22)
         }
     }
@@ -96,15 +110,19 @@ import Testing
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             let schema = try await anna.get("/me/data/schema.json")
-            #expect(schema.status == 200 && schema.header("Content-Type") == "application/schema+json")
-            let rules = try #require(try JSONSerialization.jsonObject(with: Data(schema.text.utf8)) as? [String: Any])
+            #expect(
+                schema.status == 200 && schema.header("Content-Type") == "application/schema+json")
+            let rules = try #require(
+                try JSONSerialization.jsonObject(with: Data(schema.text.utf8)) as? [String: Any])
             let sections = try #require(rules["properties"] as? [String: [String: Any]])
             try await anna.signIn("anna")
             try Self.refuse(fixture, .unauthorizedSender)
             let file = try await anna.get("/me/data.json").text
-            let data = try #require(try JSONSerialization.jsonObject(with: Data(file.utf8)) as? [String: Any])
+            let data = try #require(
+                try JSONSerialization.jsonObject(with: Data(file.utf8)) as? [String: Any])
             #expect(
-                Set(data.keys) == Set(sections.keys) && data["$schema"] as? String == "\(PortalFixture.url)/me/data/schema.json")
+                Set(data.keys) == Set(sections.keys)
+                    && data["$schema"] as? String == "\(PortalFixture.url)/me/data/schema.json")
             var checked = 0
             for (name, rows) in data.compactMapValues({ $0 as? [[String: Any]] }) {
                 let items = try #require(sections[name]?["items"] as? [String: Any])
@@ -141,7 +159,8 @@ import Testing
     // MARK: Refusals
 
     private static func refuse(_ fixture: PortalFixture, _ reply: RefusalReply) throws {
-        let account = try #require(try fixture.store.addresses.addresses(user: "anna").first).account.number
+        let account = try #require(try fixture.store.addresses.addresses(user: "anna").first)
+            .account.number
         try fixture.store.add(refusals: [
             RefusedForward(
                 at: fixture.now,
@@ -165,7 +184,8 @@ import Testing
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == 1)
             let message = try fixture.mail(inbox)
-            #expect(message.contains("The sender is not known to belong to those who have the address"))
+            #expect(
+                message.contains("The sender is not known to belong to those who have the address"))
             #expect(!message.contains("now.example"), "no word of the sender's")
             // Another kind waits for the end of the week, and the old one is not reported again.
             try Self.refuse(fixture, .dkimFailed)
@@ -188,12 +208,17 @@ import Testing
             try await anna.signIn("anna")
             let before = fixture.mailCount(inbox)
             try await anna.get("/me/inboxes")
-            #expect(try await anna.submit("/me/inboxes/refusals", ["state": "off"]).location == "/me/inboxes")
-            #expect(try await anna.get("/me/inboxes").text.contains("You are not told by mail what is refused."))
+            #expect(
+                try await anna.submit("/me/inboxes/refusals", ["state": "off"]).location
+                    == "/me/inboxes")
+            #expect(
+                try await anna.get("/me/inboxes").text.contains(
+                    "You are not told by mail what is refused."))
             try Self.refuse(fixture, .unauthorizedSender)
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == before)
-            #expect(try await anna.submit("/me/inboxes/refusals", ["state": "perhaps"]).status == 404)
+            #expect(
+                try await anna.submit("/me/inboxes/refusals", ["state": "perhaps"]).status == 404)
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/refusals", ["state": "on"])
             try fixture.store.users.setLanguage(of: "anna", "de")
@@ -217,13 +242,16 @@ import Testing
         #expect(taken.map(\.kinds) == [[.stranger]])
         #expect(try take(fixture.store.persons, now: fixture.now).isEmpty, "another host has it")
         #expect(
-            try fixture.store.persons.takeRefusalNotices(of: due, now: fixture.now).isEmpty, "looked for before")
+            try fixture.store.persons.takeRefusalNotices(of: due, now: fixture.now).isEmpty,
+            "looked for before")
         try fixture.store.persons.giveBack(try #require(taken.first), now: fixture.now)
         #expect(try take(fixture.store.persons, now: fixture.now).map(\.userID) == ["anna"])
     }
 
     /// After 90 days the same kind is reported again, even if its record still exists.
-    @Test(arguments: [true, false]) func refusalNotice_toldOver90DaysAgo_isDueAgain(isDeleted: Bool) throws {
+    @Test(arguments: [true, false]) func refusalNotice_toldOver90DaysAgo_isDueAgain(
+        isDeleted: Bool
+    ) throws {
         let fixture = try PortalFixture()
         defer { fixture.stop() }
         let persons = fixture.store.persons
@@ -232,7 +260,8 @@ import Testing
         func refusedAgain(after days: Int64) throws -> Int64 {
             let now = fixture.now + days * 86_400
             try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
-                _ = try connection.run("UPDATE account_refusals SET day = \(Day.number(now)), last_at = \(now)")
+                _ = try connection.run(
+                    "UPDATE account_refusals SET day = \(Day.number(now)), last_at = \(now)")
             }
             return now
         }
@@ -240,7 +269,11 @@ import Testing
         #expect(try persons.deleteTold(now: now) == 0)
         #expect(try take(persons, now: now).isEmpty)
         now = try refusedAgain(after: 91)
-        if isDeleted { #expect(try persons.deleteTold(now: now, limit: 1) == 1 && persons.deleteTold(now: now, limit: 1) == 0) }
+        if isDeleted {
+            #expect(
+                try persons.deleteTold(now: now, limit: 1) == 1
+                    && persons.deleteTold(now: now, limit: 1) == 0)
+        }
         #expect(try take(persons, now: now).map(\.kinds) == [[.stranger]])
         #expect(try take(persons, now: now).isEmpty && persons.deleteTold(now: now) == 0)
     }
@@ -253,16 +286,22 @@ import Testing
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             let page = try await anna.get("/me/addresses/1").text
-            #expect(page.contains("When you signed up</strong> · a code by mail and a test that you are human · Not completed"))
+            #expect(
+                page.contains(
+                    "When you signed up</strong> · a code by mail and a test that you are human · Not completed"
+                ))
             #expect(page.matches(of: /many sign-ups with your inbox/).count == 1)
             #expect(page.contains("A rule of the operator: HOUSE_RULE"))
-            #expect(try await anna.submit("/me/addresses/1/object", ["decision": "rd_1"]).location == "/me/addresses/1")
+            #expect(
+                try await anna.submit("/me/addresses/1/object", ["decision": "rd_1"]).location
+                    == "/me/addresses/1")
             let after = try await anna.get("/me/addresses/1").text
             #expect(after.contains("Your objection is noted.") && after.contains("You objected on"))
             // bob has no such check.
             let bob = Browser(fixture)
             try await bob.signIn("bob")
-            #expect(try await bob.submit("/me/addresses/1/object", ["decision": "rd_1"]).status == 404)
+            #expect(
+                try await bob.submit("/me/addresses/1/object", ["decision": "rd_1"]).status == 404)
             try await bob.get("/me/addresses/2")
             let own = try await bob.submit("/me/addresses/2/object", ["decision": "rd_1"])
             #expect(own.status == 404, "\(own.status): \(own.text)")

@@ -18,7 +18,9 @@ import Testing
 
 @testable import Portal
 
-@Suite(.blocking, .enabled(if: PostfixHarness.Browser.driver != nil, "skipped: no Chromium (make test-tools)"))
+@Suite(
+    .blocking,
+    .enabled(if: PostfixHarness.Browser.driver != nil, "skipped: no Chromium (make test-tools)"))
 struct PageLayoutTests {
     typealias Chromium = PostfixHarness.Browser
 
@@ -27,7 +29,9 @@ struct PageLayoutTests {
             let looks = PageLooks(colours: Colour(text).flatMap(AccentColours.init), logo: nil)
             try await visit(looks) { fixture, url, browser in
                 try Self.signIn(browser, fixture, url)
-                for (path, page) in [("/me", "addresses"), ("/me/addresses/1", "address"), ("/me/data", "data")] {
+                for (path, page) in [
+                    ("/me", "addresses"), ("/me/addresses/1", "address"), ("/me/data", "data"),
+                ] {
                     try browser.open(url + path)
                     try Self.look(browser, "\(name)-\(page)", "en")
                 }
@@ -38,7 +42,8 @@ struct PageLayoutTests {
     /// The page on a port of this machine, with a browser. The steps wait for the browser, on their
     /// own thread.
     func visit(
-        _ looks: PageLooks = .standard, _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
+        _ looks: PageLooks = .standard,
+        _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
     ) async throws {
         let port = Int(try FreePort.next())
         let url = "http://localhost:\(port)"
@@ -59,7 +64,8 @@ struct PageLayoutTests {
     }
 
     /// By code, like a person.
-    private static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws {
+    private static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws
+    {
         try browser.open("\(url)/me/sign-in")
         try browser.type("anna@home.example", into: "#email")
         try browser.click("form[action='/me/sign-in'] button")
@@ -78,33 +84,46 @@ struct PageLayoutTests {
             DailyCounter(accountNumber: 1, day: today - 40, kind: .replied, count: 7),
         ])
         try store.add(
-            refusals: [("spam.example", RefusalReply.unauthorizedSender), ("juice.example", .forwardingOff)].map {
+            refusals: [
+                ("spam.example", RefusalReply.unauthorizedSender),
+                ("juice.example", .forwardingOff),
+            ].map {
                 RefusedForward(
                     at: fixture.now,
                     attribution: ForwardAttribution(
-                        author: AddrSpec(localPart: "x", domain: $0), account: try #require(AccountNumber(1)),
+                        author: AddrSpec(localPart: "x", domain: $0),
+                        account: try #require(AccountNumber(1)),
                         isRegistered: false),
                     reply: $1, reference: "r")
             })
         let lastMail = store.persons.lastMailBuffer()
         lastMail.add(
             ForwardAttribution(
-                author: AddrSpec(localPart: "news", domain: "juice.example"), account: try #require(AccountNumber(1)),
+                author: AddrSpec(localPart: "news", domain: "juice.example"),
+                account: try #require(AccountNumber(1)),
                 isRegistered: true), at: fixture.now)
         try lastMail.flush()
         try store.persons.block(user: "anna", account: 1, "ads@juice.example", now: fixture.now)
         try store.addresses.switchForwarding(account: 1, at: fixture.now + 9 * 86_400, change)
         try fixture.askForCheck(reasons: "REAL_USER_UNKNOWN")
-        _ = try store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, name: "Soda for Android", change)
+        _ = try store.apps.add(
+            team: "soda", clientID: "com.soda.app", group: nil, name: "Soda for Android", change)
         _ = try store.grants.authorize(
-            AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true), change)
-        for (number, name) in ["Zoo", "Bücher & Söhne GmbH, Versand und Antiquariat", "مكتبة النور", "果物屋"].enumerated() {
+            AuthorizationRequest(
+                clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true),
+            change)
+        for (number, name) in [
+            "Zoo", "Bücher & Söhne GmbH, Versand und Antiquariat", "مكتبة النور", "果物屋",
+        ].enumerated() {
             let team = "t\(number)"
             _ = try store.teams.add(id: team, name: name, change)
             _ = try store.apps.add(team: team, clientID: "com.\(team).app", group: nil, change)
-            let issued = try store.addresses.issue(team: team, user: "anna", app: "com.\(team).app", change)
+            let issued = try store.addresses.issue(
+                team: team, user: "anna", app: "com.\(team).app", change)
             let address = issued.address
-            if number == 1 { _ = try store.addresses.setForwarding(address.address, on: false, change) }
+            if number == 1 {
+                _ = try store.addresses.setForwarding(address.address, on: false, change)
+            }
             let accounts = try store.persons.accounts(
                 user: "anna", numbers: [address.account.number], since: 0, now: fixture.now)
             if number == 3, let group = accounts.first?.consents.first?.group {
@@ -112,9 +131,11 @@ struct PageLayoutTests {
             }
         }
         try store.persons.setNotes(
-            user: "anna", account: 1, AccountNotes(name: "Saft", note: "Bestellt im Mai.\nKündigen bis Ende des Jahres."))
+            user: "anna", account: 1,
+            AccountNotes(name: "Saft", note: "Bestellt im Mai.\nKündigen bis Ende des Jahres."))
         _ = try store.inboxes.add(
-            user: "anna", PortalFixture.inbox("a.considerably.longer.name.than.most@home.example"), isVerified: true,
+            user: "anna", PortalFixture.inbox("a.considerably.longer.name.than.most@home.example"),
+            isVerified: true,
             isReplyOnly: false, change)
     }
 
@@ -123,12 +144,16 @@ struct PageLayoutTests {
         for number in numbers {
             let (team, app) = ("s\(number)", "com.s\(number)")
             _ = try fixture.store.teams.add(id: team, name: "Shop \(number)", PortalFixture.change)
-            _ = try fixture.store.apps.add(team: team, clientID: app, group: nil, PortalFixture.change)
-            _ = try fixture.store.addresses.issue(team: team, user: "anna", app: app, PortalFixture.change)
+            _ = try fixture.store.apps.add(
+                team: team, clientID: app, group: nil, PortalFixture.change)
+            _ = try fixture.store.addresses.issue(
+                team: team, user: "anna", app: app, PortalFixture.change)
         }
     }
 
-    @Test(arguments: [true, false]) func page_withOrWithoutScripts_switchesAddressAndInbox(_ hasScripts: Bool) async throws {
+    @Test(arguments: [true, false]) func page_withOrWithoutScripts_switchesAddressAndInbox(
+        _ hasScripts: Bool
+    ) async throws {
         try await visit { fixture, url, browser in
             if !hasScripts { try browser.forbidScripts() }
             try Self.signIn(browser, fixture, url)
@@ -140,8 +165,12 @@ struct PageLayoutTests {
             #expect(try browser.shows(".address h2", "Shop 65"))
             try browser.click("form[action$='/forwarding'] button")
             #expect(try browser.shows(".address [role=status]", "Forwarding is off"))
-            #expect(try browser.value("return document.querySelectorAll('.address.off').length") as? Int == 1)
-            #expect(try browser.value("return document.querySelector('#search').value") as? String == "shop 65")
+            #expect(
+                try browser.value("return document.querySelectorAll('.address.off').length") as? Int
+                    == 1)
+            #expect(
+                try browser.value("return document.querySelector('#search').value") as? String
+                    == "shop 65")
 
             try browser.open("\(url)/me?search=saft")
             try browser.click(".names h2 a")
@@ -149,7 +178,9 @@ struct PageLayoutTests {
             try browser.click("#inbox option:last-child")
             try browser.click("form[action$='/inbox'] button")
             _ = try browser.shows("[role=status]", "")
-            #expect(try browser.value("return document.querySelector('#inbox').selectedIndex") as? Int == 2)
+            #expect(
+                try browser.value("return document.querySelector('#inbox').selectedIndex") as? Int
+                    == 2)
         }
     }
 
@@ -179,7 +210,11 @@ struct PageLayoutTests {
             func reach(_ selector: String) throws {
                 for _ in 1...80 {
                     try browser.press(Chromium.Key.tab)
-                    if try browser.value("return document.activeElement.matches(\"\(selector)\")") as? Bool == true { return }
+                    if try browser.value("return document.activeElement.matches(\"\(selector)\")")
+                        as? Bool == true
+                    {
+                        return
+                    }
                 }
                 Issue.record("no Tab reaches \(selector)")
             }
@@ -199,7 +234,9 @@ struct PageLayoutTests {
         }
     }
 
-    @Test(arguments: ["en", "de", "ar"]) func page_everyStateAndLanguage_hasNoLayoutFindings(_ language: String) async throws {
+    @Test(arguments: ["en", "de", "ar"]) func page_everyStateAndLanguage_hasNoLayoutFindings(
+        _ language: String
+    ) async throws {
         try await visit { fixture, url, browser in
             try browser.accept(language: language)
             func look(_ name: String) throws {
@@ -249,10 +286,12 @@ struct PageLayoutTests {
             try open("/me/security", "security")
             try open("/me/data", "data")
             try open("/me/data/read", "data-read")
-            _ = try browser.value("document.querySelectorAll('details').forEach(e => e.open = true); return 1")
+            _ = try browser.value(
+                "document.querySelectorAll('details').forEach(e => e.open = true); return 1")
             try look("data-read-open")
             try open("/me/delete", "delete")
-            try fixture.store.users.planDeletion("anna", at: fixture.now + 7 * 86_400, PortalFixture.change)
+            try fixture.store.users.planDeletion(
+                "anna", at: fixture.now + 7 * 86_400, PortalFixture.change)
             try open("/me/data", "data-ending")
             try browser.click(".ending button")
             _ = try browser.shows("[role=status]", "")
@@ -261,8 +300,12 @@ struct PageLayoutTests {
             try open("/me?search=shop&page=2", "addresses-many")
             try open("/me?search=nothing+like+that", "addresses-none")
             let complaints = try browser.complaints()
-            #expect(complaints.filter { !$0.contains("404") && !$0.contains("410") && !$0.contains("422") } == [])
-            #expect(try browser.hostsAsked() == ["localhost:\(url.split(separator: ":").last ?? "")"])
+            #expect(
+                complaints.filter {
+                    !$0.contains("404") && !$0.contains("410") && !$0.contains("422")
+                } == [])
+            #expect(
+                try browser.hostsAsked() == ["localhost:\(url.split(separator: ":").last ?? "")"])
         }
     }
 }
@@ -283,12 +326,15 @@ extension PageLayoutTests {
     }
 
     /// The display of our messages in mail programs, which is the same page in most of them.
-    @Test(arguments: ["en", "de", "ar"]) func notice_everyKindAndLanguage_hasNoLayoutFindings(_ language: String) async throws {
+    @Test(arguments: ["en", "de", "ar"]) func notice_everyKindAndLanguage_hasNoLayoutFindings(
+        _ language: String
+    ) async throws {
         let languages = try Languages.builtIn()
         let templates = try NoticeTemplates.standard(languages)
         var values = NoticeValues(
             service: "Fig & Co", relayDomain: "relay.example", code: "012 345",
-            link: "https://fig.example/me/confirm/" + String(repeating: "a", count: 32), page: "https://fig.example/me",
+            link: "https://fig.example/me/confirm/" + String(repeating: "a", count: 32),
+            page: "https://fig.example/me",
             lifetime: "24 hours")
         let words = languages.best([language], accepted: nil)
         (values.day, values.reasons) = (PortalText(words).date(PortalFixture.start), ["A", "B"])
@@ -310,7 +356,8 @@ extension PortalFixture {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (stream, running) = AsyncStream<Void>.makeStream()
             let application = Application(
-                responder: responder, configuration: .init(address: .hostname("127.0.0.1", port: port)),
+                responder: responder,
+                configuration: .init(address: .hostname("127.0.0.1", port: port)),
                 onServerRunning: { _ in running.finish() }, logger: log.logger)
             group.addTask { try await application.run() }
             for await _ in stream {}

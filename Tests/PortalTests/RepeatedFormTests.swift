@@ -23,20 +23,24 @@ import Testing
     }
 
     private func current(_ fixture: PortalFixture) throws -> String? {
-        try fixture.store.addresses.addresses(user: "anna").first { $0.retiredAt == nil }?.address.wireForm
+        try fixture.store.addresses.addresses(user: "anna").first { $0.retiredAt == nil }?.address
+            .wireForm
     }
 
     /// The address must be replaced only once.
     @Test func replace_pressedTwice_replacesOnceAndSaysSo() async throws {
         try await signedIn { fixture, anna in
-            let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
+            let token = try #require(
+                try await anna.get("/me/addresses/1/replace").first(
+                    /name="csrf" value="([a-z2-7]+)"/))
             let answers = try await [
                 anna.submit("/me/addresses/1/replace", ["csrf": token], token: false),
                 anna.submit("/me/addresses/1/replace", ["csrf": token], token: false),
             ]
             #expect(answers.map(\.location) == ["/me/addresses/1", "/me/addresses/1"])
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
-            #expect(try await anna.get("/me/addresses/1").text.contains("This is your new address."))
+            #expect(
+                try await anna.get("/me/addresses/1").text.contains("This is your new address."))
             // Ten seconds later it is intended.
             fixture.now += PortalRepository.repetition
             try await anna.submit("/me/addresses/1/replace", ["csrf": token], token: false)
@@ -46,14 +50,18 @@ import Testing
 
     @Test func replace_pressedTwiceAtOnce_replacesOnce() async throws {
         try await signedIn { fixture, anna in
-            let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
+            let token = try #require(
+                try await anna.get("/me/addresses/1/replace").first(
+                    /name="csrf" value="([a-z2-7]+)"/))
             let cookies = anna.cookies
             let places = try await withThrowingTaskGroup(of: String?.self) { group in
                 for _ in 0..<5 {
                     group.addTask {
                         let press = Browser(fixture)
                         for (name, value) in cookies { press.take(name, value) }
-                        return try await press.submit("/me/addresses/1/replace", ["csrf": token], token: false).location
+                        return try await press.submit(
+                            "/me/addresses/1/replace", ["csrf": token], token: false
+                        ).location
                     }
                 }
                 return try await group.reduce(into: []) { $0.append($1) }
@@ -64,7 +72,9 @@ import Testing
     }
 
     /// A load balancer sends the second press to the other host.
-    @Test(arguments: [false, true]) func replace_pressedTwiceAtOnceOnTwoHosts_replacesOnce(onPostgreSQL: Bool) async throws {
+    @Test(arguments: [false, true]) func replace_pressedTwiceAtOnceOnTwoHosts_replacesOnce(
+        onPostgreSQL: Bool
+    ) async throws {
         var databases: [any Database] = []
         if onPostgreSQL {
             guard let server = PostgresServer.shared else {
@@ -73,13 +83,16 @@ import Testing
             }
             let schema = "portal_hosts_\(UUID().uuidString.lowercased().replacing("-", with: ""))"
             databases = [
-                try MigratedStore.postgres(schema: schema, on: server), try PostgresDatabase(url: server.url(of: schema)),
+                try MigratedStore.postgres(schema: schema, on: server),
+                try PostgresDatabase(url: server.url(of: schema)),
             ]
         }
         let fixture = try PortalFixture(database: databases.first)
         defer { fixture.stop() }
         let other = try PortalFixture(
-            database: databases.last ?? SQLiteDatabase(path: fixture.folder.appending(path: "postern.db").path, busyTimeout: 60),
+            database: databases.last
+                ?? SQLiteDatabase(
+                    path: fixture.folder.appending(path: "postern.db").path, busyTimeout: 60),
             beside: fixture)
         defer { other.stop() }
         let anna = Browser(fixture)
@@ -91,13 +104,16 @@ import Testing
                     group.addTask {
                         let press = Browser(host)
                         for (name, value) in cookies { press.take(name, value) }
-                        return try await press.submit("/me/addresses/1/replace", ["csrf": token], token: false).location
+                        return try await press.submit(
+                            "/me/addresses/1/replace", ["csrf": token], token: false
+                        ).location
                     }
                 }
                 return try await group.reduce(into: []) { $0.append($1) }
             }
         }
-        let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
+        let token = try #require(
+            try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
         #expect(try await press(token) == Array(repeating: "/me/addresses/1", count: 4))
         #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
         // Ten seconds later it is intended, once.
@@ -111,26 +127,35 @@ import Testing
         try await signedIn { fixture, anna in
             let other = Browser(fixture)
             try await other.signIn("anna")
-            let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
+            let token = try #require(
+                try await anna.get("/me/addresses/1/replace").first(
+                    /name="csrf" value="([a-z2-7]+)"/))
             try await anna.submit("/me/addresses/1/replace", ["csrf": token], token: false)
-            #expect(try await other.submit("/me/addresses/1/replace", ["csrf": token], token: false).status == 403)
+            #expect(
+                try await other.submit("/me/addresses/1/replace", ["csrf": token], token: false)
+                    .status == 403)
             try await other.get("/me/addresses/1/replace")
             try await other.submit("/me/addresses/1/replace")
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 3)
-            try await anna.submit("/me/addresses/1/replace", ["csrf": token, "more": "x"], token: false)
+            try await anna.submit(
+                "/me/addresses/1/replace", ["csrf": token, "more": "x"], token: false)
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 4)
         }
     }
 
     @Test func form_afterSigningOut_isRefusedAsEver() async throws {
         try await signedIn { fixture, anna in
-            let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
+            let token = try #require(
+                try await anna.get("/me/addresses/1/replace").first(
+                    /name="csrf" value="([a-z2-7]+)"/))
             try await anna.submit("/me/addresses/1/replace", ["csrf": token], token: false)
             let session = anna.cookies["__Host-postern-session"]
             try await anna.get("/me")
             try await anna.submit("/me/sign-out")
             anna.take("__Host-postern-session", session)
-            #expect(try await anna.submit("/me/addresses/1/replace", ["csrf": token], token: false).location == "/me/sign-in")
+            #expect(
+                try await anna.submit("/me/addresses/1/replace", ["csrf": token], token: false)
+                    .location == "/me/sign-in")
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
         }
     }
@@ -148,7 +173,9 @@ import Testing
             }
             #expect(fixture.mailCount("anna@home.example") == 1)
             try await anna.follow()
-            #expect(try await anna.submit("/me/sent", ["code": fixture.code("anna@home.example")]).location == "/me")
+            #expect(
+                try await anna.submit("/me/sent", ["code": fixture.code("anna@home.example")])
+                    .location == "/me")
         }
     }
 
@@ -158,14 +185,16 @@ import Testing
             try await anna.get("/me/inboxes")
             let token = try #require(anna.page.first(/name="csrf" value="([a-z2-7]+)"/))
             for _ in 0..<2 {
-                let answer = try await anna.submit("/me/inboxes", ["email": "new@home.example", "csrf": token], token: false)
+                let answer = try await anna.submit(
+                    "/me/inboxes", ["email": "new@home.example", "csrf": token], token: false)
                 #expect(answer.status == 303 && answer.location == "/me/inboxes")
             }
             #expect(fixture.mailCount("new@home.example") == 1)
             let page = try await anna.get("/me/inboxes").text
             #expect(page.contains("A message is on its way.") && page.contains("Another inbox"))
             let code = try #require(page.firstRange(of: #"class="code""#))
-            #expect(page[code.lowerBound...].prefix(400).contains("autofocus"), "where one types next")
+            #expect(
+                page[code.lowerBound...].prefix(400).contains("autofocus"), "where one types next")
         }
     }
 
@@ -173,19 +202,25 @@ import Testing
     @Test func marks_ofForms_keepNoTokenAndNoField() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
-            try await anna.submit("/me/addresses/1/notes", ["name": "Quince", "note": "secret-word"])
+            try await anna.submit(
+                "/me/addresses/1/notes", ["name": "Quince", "note": "secret-word"])
             let rows = try fixture.store.database.rows("SELECT mark, outcome FROM page_repeats")
             #expect(!rows.isEmpty)
             for row in rows {
                 let (mark, outcome): ([UInt8], String?) = try (row["mark"], row["outcome"])
-                #expect(mark.count == 32 && outcome?.contains("secret") != true && outcome?.contains("Quince") != true)
-                for cookie in anna.cookies.values where cookie.utf8.count > 20 { #expect(outcome?.contains(cookie) != true) }
+                #expect(
+                    mark.count == 32 && outcome?.contains("secret") != true
+                        && outcome?.contains("Quince") != true)
+                for cookie in anna.cookies.values where cookie.utf8.count > 20 {
+                    #expect(outcome?.contains(cookie) != true)
+                }
             }
             // The next form deletes them.
             fixture.now += PortalRepository.repetition
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/notes", ["name": "Quince"])
-            let count: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM page_repeats")
+            let count: Int64? = try fixture.store.database.value(
+                "SELECT COUNT(*) FROM page_repeats")
             #expect(count == 1)
         }
     }
@@ -196,11 +231,15 @@ import Testing
         defer { fixture.stop() }
         let page = fixture.store.page
         let mark = page.formMark(cookie: "c", path: "/me", body: [1])
-        #expect(try page.beginForm(mark, now: 100) == .first && page.beginForm(mark, now: 100) == .underWay)
+        #expect(
+            try page.beginForm(mark, now: 100) == .first
+                && page.beginForm(mark, now: 100) == .underWay)
         try page.endForm(mark, nil)
         #expect(try page.turn(of: mark) == .first && page.beginForm(mark, now: 100) == .first)
         try page.endForm(mark, .led(to: "/me?search=a", telling: "off-1"))
-        #expect(try page.beginForm(mark, now: 109) == .repeated(.led(to: "/me?search=a", telling: "off-1")))
+        #expect(
+            try page.beginForm(mark, now: 109)
+                == .repeated(.led(to: "/me?search=a", telling: "off-1")))
         #expect(try page.beginForm(mark, now: 110) == .first)
     }
 
@@ -210,9 +249,11 @@ import Testing
             let token = try #require(anna.page.first(/name="csrf" value="([a-z2-7]+)"/))
             fixture.now += 400 * 86_400
             let page = try await anna.submit(
-                "/me/addresses/1/notes", ["name": "Shop", "note": "long <text>", "csrf": token], token: false)
+                "/me/addresses/1/notes", ["name": "Shop", "note": "long <text>", "csrf": token],
+                token: false)
             #expect(
-                page.status == 403 && page.text.contains("long &lt;text&gt;</textarea>") && page.text.contains("Shop</textarea>"))
+                page.status == 403 && page.text.contains("long &lt;text&gt;</textarea>")
+                    && page.text.contains("Shop</textarea>"))
             #expect(page.text.contains("href=\"/me/sign-in\""))
         }
     }

@@ -1,4 +1,5 @@
-// Two factors on the page: set up, asked for, required by an installation, a team, an app and a request, and taken away.
+// Two factors on the page: set up, asked for, required by an installation, a team, an app and a
+// request, and taken away.
 
 import Database
 import Foundation
@@ -18,7 +19,8 @@ import WebAuthn
 
     /// The secret that the open page shows.
     private func secret(_ browser: Browser) throws -> [UInt8] {
-        let text = try #require(browser.page.first(/id="secret" dir="ltr">([A-Z2-7 ]+)</), "\(browser.page.status)")
+        let text = try #require(
+            browser.page.first(/id="secret" dir="ltr">([A-Z2-7 ]+)</), "\(browser.page.status)")
         return try #require(Base32.decode(text.utf8.filter { $0 != 0x20 }))
     }
 
@@ -26,12 +28,15 @@ import WebAuthn
         try #require(browser.page.first(/name="secret" value="([A-Za-z0-9_-]+)"/))
     }
 
-    private func code(_ secret: [UInt8], _ fixture: PortalFixture, later steps: Int64 = 0) -> String {
+    private func code(_ secret: [UInt8], _ fixture: PortalFixture, later steps: Int64 = 0) -> String
+    {
         OneTimePassword.code(secret, step: OneTimePassword.step(at: fixture.now) + steps)
     }
 
-    /// Sets up an authenticator app on the open page; returns its secret. A step later, so that its next code is another one.
-    private func setUp(_ browser: Browser, _ fields: [String: String] = [:]) async throws -> [UInt8] {
+    /// Sets up an authenticator app on the open page; returns its secret. A step later, so that its
+    /// next code is another one.
+    private func setUp(_ browser: Browser, _ fields: [String: String] = [:]) async throws -> [UInt8]
+    {
         let secret = try secret(browser)
         var fields = fields
         fields["secret"] = try sealed(browser)
@@ -46,7 +51,8 @@ import WebAuthn
         try await browser.get("/me/sign-in")
         try await browser.submit("/me/sign-in", ["email": "\(user)@home.example"])
         try await browser.get("/me/sent")
-        try await browser.submit("/me/sent", ["code": try browser.fixture.code("\(user)@home.example")])
+        try await browser.submit(
+            "/me/sent", ["code": try browser.fixture.code("\(user)@home.example")])
         try await browser.follow()
     }
 
@@ -75,7 +81,8 @@ import WebAuthn
     }
 
     private func challenge(_ browser: Browser) throws -> [UInt8] {
-        let text = try #require(browser.page.first(/data-challenge="([A-Za-z0-9_-]+)"/), "\(browser.page.text)")
+        let text = try #require(
+            browser.page.first(/data-challenge="([A-Za-z0-9_-]+)"/), "\(browser.page.text)")
         return try #require(Base64URL.decode(text.utf8))
     }
 
@@ -85,9 +92,11 @@ import WebAuthn
     ) async throws {
         var authenticator = authenticator
         let challenge = try challenge(browser)
-        authenticator.clientData = TestAuthenticator.clientData(.create, challenge: challenge, origin: PortalFixture.url)
+        authenticator.clientData = TestAuthenticator.clientData(
+            .create, challenge: challenge, origin: PortalFixture.url)
         let form = [
-            "challenge": Base64URL.encode(challenge), "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
+            "challenge": Base64URL.encode(challenge),
+            "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
             "attestation": Base64URL.encode(try authenticator.attestationObject()), "name": "",
         ]
         try await browser.submit("/me/passkeys", form.merging(fields) { $1 })
@@ -98,16 +107,21 @@ import WebAuthn
         _ authenticator: TestAuthenticator, _ browser: Browser, _ fields: [String: String] = [:]
     ) async throws {
         var authenticator = authenticator
-        let part = try #require(browser.page.text.components(separatedBy: #"id="passkey-sign-in""#).last)
+        let part = try #require(
+            browser.page.text.components(separatedBy: #"id="passkey-sign-in""#).last)
         let text = try #require(part.firstMatch(of: /data-challenge="([A-Za-z0-9_-]+)"/)).1
         let challenge = try #require(Base64URL.decode(text.utf8))
         let csrf = String(try #require(part.firstMatch(of: /name="csrf" value="([a-z2-7]+)"/)).1)
-        authenticator.clientData = TestAuthenticator.clientData(.get, challenge: challenge, origin: PortalFixture.url)
+        authenticator.clientData = TestAuthenticator.clientData(
+            .get, challenge: challenge, origin: PortalFixture.url)
         let form = [
-            "challenge": Base64URL.encode(challenge), "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
+            "challenge": Base64URL.encode(challenge),
+            "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
             "credential": Base64URL.encode(authenticator.credentialID),
-            "authenticator_data": Base64URL.encode(authenticator.authenticatorData(withCredential: false)),
-            "signature": Base64URL.encode(try authenticator.signature()), "user_handle": "", "csrf": csrf,
+            "authenticator_data": Base64URL.encode(
+                authenticator.authenticatorData(withCredential: false)),
+            "signature": Base64URL.encode(try authenticator.signature()), "user_handle": "",
+            "csrf": csrf,
         ]
         try await browser.submit("/me/passkey", form.merging(fields) { $1 }, token: false)
         try await browser.follow()
@@ -122,11 +136,14 @@ import WebAuthn
     @Test func authenticator_setUp_isAskedForAtEverySignIn() async throws {
         try await withAuthenticator { fixture, anna, secret in
             #expect(anna.page.text.contains("<h1>One more step</h1>"))
-            #expect(try fixture.mail("anna@home.example").contains("needs its code or a passkey") == false)
+            #expect(
+                try fixture.mail("anna@home.example").contains("needs its code or a passkey")
+                    == false)
             try await anna.submit("/me/second", ["code": code(secret, fixture)])
             #expect(anna.page.location == "/me")
             #expect(try await anna.get("/me").status == 200)
-            #expect(try await anna.get("/me/security").text.contains("Every sign-in needs two factors"))
+            #expect(
+                try await anna.get("/me/security").text.contains("Every sign-in needs two factors"))
             // The session keeps it; another browser begins anew.
             #expect(try await anna.get("/me/second").location == "/me")
             let other = Browser(fixture)
@@ -140,7 +157,9 @@ import WebAuthn
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             try await anna.get("/me/authenticator")
-            #expect(anna.page.text.contains("<svg") && anna.page.text.contains("otpauth://totp/Fig%20%26%20Co:anna%40home.example"))
+            #expect(
+                anna.page.text.contains("<svg")
+                    && anna.page.text.contains("otpauth://totp/Fig%20%26%20Co:anna%40home.example"))
             _ = try await setUp(anna)
             #expect(try fixture.mail("anna@home.example").contains("needs its code or a passkey"))
             let line: String? = try fixture.store.database.value(
@@ -153,10 +172,14 @@ import WebAuthn
 
     @Test func secret_inTheStore_isSealed() async throws {
         try await withAuthenticator { fixture, _, secret in
-            let stored: [UInt8]? = try fixture.store.database.value("SELECT secret_sealed FROM authenticators")
+            let stored: [UInt8]? = try fixture.store.database.value(
+                "SELECT secret_sealed FROM authenticators")
             let octets = try #require(stored)
             #expect(octets.count > secret.count)
-            #expect(!(0...octets.count - secret.count).contains { Array(octets[$0..<$0 + secret.count]) == secret })
+            #expect(
+                !(0...octets.count - secret.count).contains {
+                    Array(octets[$0..<$0 + secret.count]) == secret
+                })
         }
     }
 
@@ -167,20 +190,26 @@ import WebAuthn
             try await bob.signIn("bob")
             try await anna.get("/me/authenticator")
             let (secret, sealed) = (try secret(anna), try sealed(anna))
-            func count() throws -> Int? { try fixture.store.database.value("SELECT COUNT(*) FROM authenticators") }
+            func count() throws -> Int? {
+                try fixture.store.database.value("SELECT COUNT(*) FROM authenticators")
+            }
             let wrong = code(secret, fixture, later: 3)
-            #expect(try await anna.submit("/me/authenticator", ["secret": sealed, "code": wrong]).status == 422)
+            #expect(
+                try await anna.submit("/me/authenticator", ["secret": sealed, "code": wrong]).status
+                    == 422)
             // The form keeps its secret: an app that scanned it stays right.
             #expect(try self.secret(anna) == secret && self.sealed(anna) == sealed)
             // Another user's form, one that was changed, none, and one that is too old.
             try await bob.get("/me/authenticator")
             for text in [sealed, String(sealed.dropLast()) + "A", "", "AAAA"] {
-                try await bob.submit("/me/authenticator", ["secret": text, "code": code(secret, fixture)])
+                try await bob.submit(
+                    "/me/authenticator", ["secret": text, "code": code(secret, fixture)])
                 #expect(bob.page.location == "/me/authenticator", "\(bob.page.status)")
                 try await bob.get("/me/authenticator")
             }
             fixture.now += 20 * 60
-            try await anna.submit("/me/authenticator", ["secret": sealed, "code": code(secret, fixture)])
+            try await anna.submit(
+                "/me/authenticator", ["secret": sealed, "code": code(secret, fixture)])
             #expect(try anna.page.location == "/me/authenticator" && count() == 0)
             #expect(try twoFactor(fixture) == 0)
             // Without the token of the form.
@@ -204,7 +233,9 @@ import WebAuthn
             #expect(try await third.submit("/me/second", ["code": code]).status == 422)
             #expect(third.page.text.contains("was used already"))
             fixture.now += OneTimePassword.period
-            #expect(try await third.submit("/me/second", ["code": self.code(secret, fixture)]).status == 303)
+            #expect(
+                try await third.submit("/me/second", ["code": self.code(secret, fixture)]).status
+                    == 303)
         }
     }
 
@@ -225,19 +256,22 @@ import WebAuthn
                 if number % 2 == 1 { try await signInByMail(browser) }
                 let wrong = code(secret, fixture, later: 5 + Int64(number))
                 let page = try await browser.submit(
-                    "/me/second", ["code": wrong], headers: ["X-Forwarded-For": "203.0.113.\(number)"])
+                    "/me/second", ["code": wrong],
+                    headers: ["X-Forwarded-For": "203.0.113.\(number)"])
                 #expect(page.status == 422)
                 try await anna.get("/me/second")
             }
             let page = try await anna.submit("/me/second", ["code": code(secret, fixture)])
-            #expect(page.status == 429 && page.header("Retry-After") == "\(AuthenticatorLimits.period)")
+            #expect(
+                page.status == 429 && page.header("Retry-After") == "\(AuthenticatorLimits.period)")
             // What is no code is no try, and another user is not concerned.
             #expect(try await anna.submit("/me/second", ["code": "12345"]).status == 422)
             let bob = Browser(fixture)
             try await bob.signIn("bob")
             fixture.now += AuthenticatorLimits.period
             try await signInByMail(anna)
-            #expect(try await anna.submit("/me/second", ["code": code(secret, fixture)]).status == 303)
+            #expect(
+                try await anna.submit("/me/second", ["code": code(secret, fixture)]).status == 303)
         }
     }
 
@@ -256,19 +290,25 @@ import WebAuthn
     @Test func mailAlone_whereTwoFactorsAreOn_reachesNothing() async throws {
         try await withAuthenticator { fixture, thief, _ in
             let account = "/me/addresses/1"
-            for path in ["/me", account, "/me/inboxes", "/me/security", "/me/data", "/me/data.json", "/me/delete"] {
+            for path in [
+                "/me", account, "/me/inboxes", "/me/security", "/me/data", "/me/data.json",
+                "/me/delete",
+            ] {
                 #expect(try await thief.get(path).location == "/me/second", "\(path)")
             }
             for (path, fields) in [
-                ("/me/addresses/1/forwarding", ["state": "off"]), ("/me/inboxes", ["email": "thief@home.example"]),
-                ("/me/authenticator/remove", [:]), ("/me/two-factors", ["state": "off"]), ("/me/delete", [:]),
+                ("/me/addresses/1/forwarding", ["state": "off"]),
+                ("/me/inboxes", ["email": "thief@home.example"]),
+                ("/me/authenticator/remove", [:]), ("/me/two-factors", ["state": "off"]),
+                ("/me/delete", [:]),
             ] {
                 try await thief.get("/me/second")
                 #expect(try await thief.submit(path, fields).location == "/me/second", "\(path)")
             }
             #expect(try await thief.get("/me/authenticator").location == "/me/security")
             try await thief.get("/me/second")
-            try await thief.submit("/me/passkeys", ["challenge": "AAAA", "client_data": "AAAA", "attestation": "AAAA"])
+            try await thief.submit(
+                "/me/passkeys", ["challenge": "AAAA", "client_data": "AAAA", "attestation": "AAAA"])
             #expect(thief.page.location == "/me/second")
             #expect(try twoFactor(fixture) == 1)
             // Out is always possible.
@@ -302,7 +342,9 @@ import WebAuthn
             let passkey = try authenticator()
             try await addPasskey(passkey, anna)
             try await anna.get("/me/security")
-            #expect(try await anna.submit("/me/two-factors", ["state": "on"]).location == "/me/security")
+            #expect(
+                try await anna.submit("/me/two-factors", ["state": "on"]).location == "/me/security"
+            )
             // The session by mail is not enough any longer.
             #expect(try await anna.get("/me").location == "/me/second")
             try await anna.get("/me/second")
@@ -311,7 +353,9 @@ import WebAuthn
             #expect(anna.page.status == 200)
             try await anna.get("/me/security")
             fixture.now += PortalRepository.repetition
-            #expect(try await anna.submit("/me/two-factors", ["state": "off"]).location == "/me/security")
+            #expect(
+                try await anna.submit("/me/two-factors", ["state": "off"]).location
+                    == "/me/security")
             let other = Browser(fixture)
             try await signInByMail(other)
             #expect(!other.page.text.contains("One more step"))
@@ -322,7 +366,8 @@ import WebAuthn
 
     /// No one is locked out: who has a code only is led to a second factor.
     @Test(arguments: [SignInLevel.twoFactor, .passkey])
-    func installation_requiresMore_leadsUsersWithACodeOnlyToAFactor(level: SignInLevel) async throws {
+    func installation_requiresMore_leadsUsersWithACodeOnlyToAFactor(level: SignInLevel) async throws
+    {
         try await PortalFixture.with(requiredLevel: level) { fixture in
             let anna = Browser(fixture)
             try await signInByMail(anna)
@@ -359,9 +404,13 @@ import WebAuthn
             let secret = try await setUp(anna, ["request": request])
             try await anna.follow()
             #expect(anna.page.text.contains("<h1>Continue to Soda</h1>"))
-            let claims = try await sheet.claims(try await sheet.press(anna, "continue", ["email": "hide"])["code"])
-            #expect(claims["amr"]?.array?.compactMap(\.string) == ["mfa", "otp"] && claims["acr"]?.string == "mfa")
-            // The next time the code is asked for, and a page of the app's alone is not enough to skip it.
+            let claims = try await sheet.claims(
+                try await sheet.press(anna, "continue", ["email": "hide"])["code"])
+            #expect(
+                claims["amr"]?.array?.compactMap(\.string) == ["mfa", "otp"]
+                    && claims["acr"]?.string == "mfa")
+            // The next time the code is asked for, and a page of the
+            // app's alone is not enough to skip it.
             let other = Browser(fixture)
             try await sheet.open(other)
             try await sheet.signIn(other)
@@ -379,7 +428,8 @@ import WebAuthn
     @Test func app_requiresAPasskey_takesNoCode() async throws {
         try await SheetFixture.with { sheet in
             let fixture = sheet.fixture
-            try fixture.store.signInLevels.set(.passkey, team: "soda", clientID: "com.soda.app", PortalFixture.change)
+            try fixture.store.signInLevels.set(
+                .passkey, team: "soda", clientID: "com.soda.app", PortalFixture.change)
             // The strictest holds.
             try fixture.store.signInLevels.set(.twoFactor, team: "soda", PortalFixture.change)
             let anna = Browser(fixture)
@@ -392,19 +442,24 @@ import WebAuthn
             let passkey = try authenticator()
             try await addPasskey(passkey, anna, ["request": request])
             try await anna.follow()
-            #expect(anna.page.text.contains("<h1>One more step</h1>") && !anna.page.text.contains(#"name="code""#))
-            try await anna.submit("/me/second", ["code": code(secret, fixture), "request": request])
+            #expect(
+                anna.page.text.contains("<h1>One more step</h1>")
+                    && !anna.page.text.contains(#"name="code""#))
+            try await anna.submit(
+                "/me/second", ["code": code(secret, fixture), "request": request])
             try await anna.follow()
             #expect(anna.page.text.contains("<h1>One more step</h1>"))
             try await usePasskey(passkey, anna, ["request": request])
-            let claims = try await sheet.claims(try await sheet.press(anna, "continue", ["email": "hide"])["code"])
+            let claims = try await sheet.claims(
+                try await sheet.press(anna, "continue", ["email": "hide"])["code"])
             #expect(claims["acr"]?.string == "phr")
             #expect(try twoFactor(fixture) == 1)
         }
     }
 
     @Test(arguments: [
-        ("mfa", true), ("phr", true), ("phr mfa", true), ("urn:other mfa", true), ("urn:other", false), ("MFA", false), ("", false),
+        ("mfa", true), ("phr", true), ("phr mfa", true), ("urn:other mfa", true),
+        ("urn:other", false), ("MFA", false), ("", false),
     ])
     func acrValues_ofARequest_areHonoured(classes: String, isAsked: Bool) async throws {
         try await SheetFixture.with { sheet in
@@ -412,7 +467,9 @@ import WebAuthn
             try await sheet.open(anna, ["acr_values": classes])
             try await sheet.signIn(anna)
             #expect(anna.page.text.contains("<h1>Add a second factor</h1>") == isAsked)
-            #expect(anna.page.text.contains("/me/authenticator?") == (isAsked && classes.contains("mfa")))
+            #expect(
+                anna.page.text.contains("/me/authenticator?")
+                    == (isAsked && classes.contains("mfa")))
         }
     }
 
@@ -446,7 +503,9 @@ import WebAuthn
             try fixture.store.authenticators.recover(
                 user: "anna", reason: "phone lost, seen in person", PortalFixture.change)
             #expect(try await anna.get("/me").location == "/me/sign-in")
-            #expect(try fixture.store.passkeys.passkeys(user: "anna").isEmpty && twoFactor(fixture) == 0)
+            #expect(
+                try fixture.store.passkeys.passkeys(user: "anna").isEmpty && twoFactor(fixture) == 0
+            )
             let reason: String? = try fixture.store.database.value(
                 "SELECT detail FROM audit WHERE action = 'user.recover' AND subject = 'user:anna'")
             #expect(reason == "phone lost, seen in person")
@@ -466,7 +525,8 @@ import WebAuthn
             try await anna.submit("/me/two-factors", ["state": "on"])
             try await anna.get("/me/second")
             try await usePasskey(passkey, anna)
-            let number = try #require(try fixture.store.passkeys.passkeys(user: "anna").first?.number)
+            let number = try #require(
+                try fixture.store.passkeys.passkeys(user: "anna").first?.number)
             try await anna.get("/me/security")
             try await anna.submit("/me/passkeys/\(number)/remove")
             #expect(try twoFactor(fixture) == 0)

@@ -21,13 +21,19 @@ import Testing
     }
 
     /// Opens a request in a tab, and requests a code there.
-    private func ask(_ sheet: SheetFixture, _ browser: Browser, _ state: String) async throws -> (Tab, code: String) {
+    private func ask(
+        _ sheet: SheetFixture, _ browser: Browser, _ state: String
+    ) async throws -> (Tab, code: String) {
         try await sheet.open(browser, ["state": state])
         let request = try SheetFixture.request(browser)
         try await browser.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
         let code = try sheet.fixture.code("anna@home.example")
         try await browser.follow()
-        return (Tab(state: state, request: request, token: try #require(browser.page.first(Self.token))), code)
+        return (
+            Tab(
+                state: state, request: request, token: try #require(browser.page.first(Self.token))),
+            code
+        )
     }
 
     private static var token: Regex<(Substring, Substring)> { /name="csrf" value="([a-z2-7]+)"/ }
@@ -41,7 +47,9 @@ import Testing
             for place in order {
                 let (tab, code) = tabs[place]
                 // The first signs in by its own code; the others still show the earlier form.
-                try await anna.submit("/me/sent", ["code": code, "request": tab.request, "csrf": tab.token], token: false)
+                try await anna.submit(
+                    "/me/sent", ["code": code, "request": tab.request, "csrf": tab.token],
+                    token: false)
                 #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
                 let answer = try await sheet.press(anna, "continue")
                 #expect(answer["state"] == tab.state && answer["code"] != nil)
@@ -58,8 +66,13 @@ import Testing
             try await browser.submit("/me/sign-in", ["email": "bob@home.example"])
             try await browser.follow()
             let token = try #require(browser.page.first(Self.token))
-            let (second, link) = (try sheet.fixture.code("bob@home.example"), try sheet.fixture.link("bob@home.example"))
-            try await browser.submit("/me/sent", ["code": code, "request": first.request, "csrf": first.token], token: false)
+            let (second, link) = (
+                try sheet.fixture.code("bob@home.example"),
+                try sheet.fixture.link("bob@home.example")
+            )
+            try await browser.submit(
+                "/me/sent", ["code": code, "request": first.request, "csrf": first.token],
+                token: false)
             try await browser.follow()
             let words = "You were signed in here already. To use another address, sign out first."
             try await browser.submit("/me/sent", ["code": second, "csrf": token], token: false)
@@ -93,10 +106,13 @@ import Testing
             let cookie = try #require(anna.cookies["__Host-postern-authorization"])
             anna.take("__Host-postern-authorization", nil)
             try await anna.submit(
-                "/auth/authorize?", Dictionary(uniqueKeysWithValues: fields(["state": "second"])), token: false,
+                "/auth/authorize?", Dictionary(uniqueKeysWithValues: fields(["state": "second"])),
+                token: false,
                 headers: ["Origin": "https://evil.example"])
             let location = try #require(anna.page.location)
-            #expect(location.contains("/auth/begin?request=") && anna.cookies["__Host-postern-authorization"] == nil)
+            #expect(
+                location.contains("/auth/begin?request=")
+                    && anna.cookies["__Host-postern-authorization"] == nil)
             // The redirect sends it.
             anna.take("__Host-postern-authorization", cookie)
             try await anna.follow()
@@ -106,9 +122,13 @@ import Testing
             try await anna.get("/sign-in?request=\(first)")
             #expect(try await sheet.press(anna, "continue")["state"] == "first")
             // Loaded again, it shows the present state.
-            #expect(try await anna.get(String(location.dropFirst(PortalFixture.url.count))).status == 303)
+            #expect(
+                try await anna.get(String(location.dropFirst(PortalFixture.url.count))).status
+                    == 303)
             #expect(try await anna.follow().text.contains("This sign-in is finished"))
-            for nonsense in ["", "?request=", "?request=AAAA", "?request=\(String(repeating: "A", count: 27))"] {
+            for nonsense in [
+                "", "?request=", "?request=AAAA", "?request=\(String(repeating: "A", count: 27))",
+            ] {
                 try await anna.get("/auth/begin\(nonsense)")
                 #expect(try await anna.follow().text.contains("<h1>Start again</h1>"))
             }
@@ -117,7 +137,8 @@ import Testing
 
     private func fields(_ changes: [String: String]) -> [(String, String)] {
         var values = [
-            "client_id": "com.soda.app", "redirect_uri": SheetFixture.redirect, "response_type": "code", "scope": "openid",
+            "client_id": "com.soda.app", "redirect_uri": SheetFixture.redirect,
+            "response_type": "code", "scope": "openid",
         ]
         for (name, value) in changes { values[name] = value }
         return values.map { ($0.key, $0.value) }
@@ -131,7 +152,10 @@ import Testing
             let (request, token) = (
                 try SheetFixture.request(anna), try #require(anna.page.first(Self.token))
             )
-            let fields = ["decision": "continue", "request": request, "csrf": token, "first_name": "Anna", "email": "hide"]
+            let fields = [
+                "decision": "continue", "request": request, "csrf": token, "first_name": "Anna",
+                "email": "hide",
+            ]
             // The browser drops the answer to one of the two presses, which may be either.
             #expect(try await anna.submit("/sign-in", fields, token: false).status == 200)
             let dropped = try #require(anna.page.location)
@@ -153,24 +177,33 @@ import Testing
             let token = try #require(anna.page.first(Self.token))
             try await sheet.signIn(anna)
             for path in ["/me/sign-in", "/me/sent"] {
-                #expect(try await anna.get("\(path)?request=\(request)").location == "/sign-in?request=\(request)")
+                #expect(
+                    try await anna.get("\(path)?request=\(request)").location
+                        == "/sign-in?request=\(request)")
                 #expect(try await anna.get(path).location == "/me")
             }
-            for (path, name, value) in [("/me/sign-in", "email", "anna@home.example"), ("/me/sent", "code", "123456")] {
-                try await anna.submit(path, [name: value, "request": request, "csrf": token], token: false)
+            for (path, name, value) in [
+                ("/me/sign-in", "email", "anna@home.example"), ("/me/sent", "code", "123456"),
+            ] {
+                try await anna.submit(
+                    path, [name: value, "request": request, "csrf": token], token: false)
                 #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
             }
             // After sign-out in another tab, the consent page leads to the sign-in.
             let old = try #require(anna.page.first(Self.token))
             anna.take("__Host-postern-session", nil)
-            try await anna.submit("/sign-in", ["decision": "continue", "request": request, "csrf": old], token: false)
+            try await anna.submit(
+                "/sign-in", ["decision": "continue", "request": request, "csrf": old], token: false)
             #expect(try await anna.follow().text.contains("Sign in to continue to Soda"))
             // Without any cookie the form is shown again, with the reason.
             let bare = Browser(sheet.fixture)
-            try await bare.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
+            try await bare.submit(
+                "/me/sign-in", ["email": "anna@home.example", "request": request])
             #expect(bare.page.status == 400 && bare.page.text.contains("Try again"))
             bare.take("__Host-postern-browser", String(repeating: "a", count: 32))
-            try await bare.submit("/me/sign-in", ["email": "anna@home.example", "request": request, "csrf": old], token: false)
+            try await bare.submit(
+                "/me/sign-in", ["email": "anna@home.example", "request": request, "csrf": old],
+                token: false)
             #expect(bare.page.status == 403 && bare.page.text.contains("That page was too old"))
             #expect(try SheetFixture.request(bare) == request)
         }
@@ -184,19 +217,30 @@ import Testing
             let state = String(repeating: "é", count: 2_048)
             var largest = 0
             func look() {
-                let octets = anna.page.headers.reduce(0) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count + 4 }
+                let octets = anna.page.headers.reduce(0) {
+                    $0 + $1.name.rawName.utf8.count + $1.value.utf8.count + 4
+                }
                 largest = max(largest, octets)
-                #expect(anna.cookies.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 3 } < 3_000)
+                #expect(
+                    anna.cookies.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 3 }
+                        < 3_000)
             }
-            let asked = fields(["state": state, "response_mode": mode, "nonce": String(repeating: "n", count: 200)])
-            try await anna.submit("/auth/authorize", Dictionary(uniqueKeysWithValues: asked), token: false)
+            let asked = fields([
+                "state": state, "response_mode": mode, "nonce": String(repeating: "n", count: 200),
+            ])
+            try await anna.submit(
+                "/auth/authorize", Dictionary(uniqueKeysWithValues: asked), token: false)
             while let location = anna.page.location {
                 look()
-                try await anna.get(String(location.dropFirst(location.hasPrefix("http") ? PortalFixture.url.count : 0)))
+                try await anna.get(
+                    String(
+                        location.dropFirst(location.hasPrefix("http") ? PortalFixture.url.count : 0)
+                    ))
             }
             look()
             let request = try SheetFixture.request(anna)
-            try await anna.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
+            try await anna.submit(
+                "/me/sign-in", ["email": "anna@home.example", "request": request])
             look()
             let link = try sheet.fixture.link("anna@home.example")
             try await anna.get(link)
@@ -216,7 +260,10 @@ import Testing
             // An error as its end, too.
             try await anna.submit(
                 "/auth/authorize",
-                Dictionary(uniqueKeysWithValues: fields(["state": state, "response_mode": mode, "scope": "x"])), token: false)
+                Dictionary(
+                    uniqueKeysWithValues: fields([
+                        "state": state, "response_mode": mode, "scope": "x",
+                    ])), token: false)
             look()
             #expect(largest < 3_000)
         }
@@ -232,15 +279,22 @@ import Testing
             #expect(try await sheet.press(anna, "cancel")["error"] == "access_denied")
             sheet.fixture.now += PortalRepository.repetition
             for decision in ["continue", "cancel"] {
-                try await anna.submit("/sign-in", ["decision": decision, "request": request, "csrf": token], token: false)
-                #expect(try await anna.follow().text.contains("This sign-in is finished"), "\(decision)")
+                try await anna.submit(
+                    "/sign-in", ["decision": decision, "request": request, "csrf": token],
+                    token: false)
+                #expect(
+                    try await anna.follow().text.contains("This sign-in is finished"), "\(decision)"
+                )
             }
-            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            #expect(
+                try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app")
+                    == nil)
             // And in the other order.
             try await sheet.open(anna)
             let second = try SheetFixture.request(anna)
             #expect(try await sheet.press(anna, "continue")["code"] != nil)
-            try await anna.submit("/sign-in", ["decision": "cancel", "request": second, "csrf": token], token: false)
+            try await anna.submit(
+                "/sign-in", ["decision": "cancel", "request": second, "csrf": token], token: false)
             #expect(try await anna.follow().text.contains("This sign-in is finished"))
         }
     }
@@ -264,7 +318,9 @@ import Testing
     @Test func signedOutMessage_whileSomeoneIsSignedIn_leadsToTheirPage() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
-            #expect(try await anna.get("/sign-in?message=signed-out").text.contains("You are signed out"))
+            #expect(
+                try await anna.get("/sign-in?message=signed-out").text.contains(
+                    "You are signed out"))
             try await anna.signIn("anna")
             #expect(try await anna.get("/sign-in?message=signed-out").location == "/me")
             try await anna.get("/auth/signed-out")
@@ -279,7 +335,9 @@ import Testing
             sheet.fixture.now += 10
             try await sheet.open(anna, ["max_age": "0", "prompt": "none"])
             #expect(try SheetFixture.answer(anna)["error"] == "login_required")
-            #expect(try await sheet.open(anna, ["max_age": "0"]).text.contains("Sign in to continue to Soda"))
+            #expect(
+                try await sheet.open(anna, ["max_age": "0"]).text.contains(
+                    "Sign in to continue to Soda"))
             try await sheet.signIn(anna)
             #expect(try await sheet.press(anna, "continue")["code"] != nil)
         }
@@ -290,14 +348,18 @@ import Testing
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
             try await anna.get("/me/sign-in")
-            #expect(anna.page.text.contains("<title>Sign in – ") && !anna.page.text.contains("aria-invalid"))
+            #expect(
+                anna.page.text.contains("<title>Sign in – ")
+                    && !anna.page.text.contains("aria-invalid"))
             try await anna.submit("/me/sign-in", ["email": "anna"])
             #expect(anna.page.text.contains("<title>Error: Sign in – "))
             #expect(anna.page.text.contains(#"aria-invalid="true" autofocus"#))
             try await anna.get("/me/sign-in")
             try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
             try await anna.follow()
-            try await anna.submit("/me/sent", ["code": "12345"], headers: ["Origin": PortalFixture.url, "Accept-Language": "de"])
+            try await anna.submit(
+                "/me/sent", ["code": "12345"],
+                headers: ["Origin": PortalFixture.url, "Accept-Language": "de"])
             #expect(anna.page.text.contains("<title>Fehler: "))
         }
     }

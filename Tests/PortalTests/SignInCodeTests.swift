@@ -10,7 +10,9 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct SignInCodeTests {
-    private func asks(_ fixture: PortalFixture, for inbox: String = "anna@home.example") async throws -> Browser {
+    private func asks(
+        _ fixture: PortalFixture, for inbox: String = "anna@home.example"
+    ) async throws -> Browser {
         let visitor = Browser(fixture)
         try await visitor.get("/me/sign-in")
         try await visitor.submit("/me/sign-in", ["email": inbox])
@@ -33,7 +35,10 @@ import Testing
             let thief = try await asks(fixture, for: "bob@home.example")
             #expect(try await thief.submit("/me/sent", ["code": code]).status == 422)
             let browser = anna.cookies["__Host-postern-browser"]
-            #expect(try await anna.submit("/me/sent", ["code": code.replacingOccurrences(of: " ", with: "-")]).location == "/me")
+            #expect(
+                try await anna.submit(
+                    "/me/sent", ["code": code.replacingOccurrences(of: " ", with: "-")]
+                ).location == "/me")
             #expect(try await anna.get("/me").text.contains("Your addresses"))
             #expect(anna.cookies["__Host-postern-browser"] != browser)
             // Neither code nor link works again, even with the earlier cookie, after the time in
@@ -77,7 +82,9 @@ import Testing
     func signIn_sentTwice_opensOneSession(_ isByCode: Bool) async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
-            let (code, link) = (try fixture.code("anna@home.example"), try fixture.link("anna@home.example"))
+            let (code, link) = (
+                try fixture.code("anna@home.example"), try fixture.link("anna@home.example")
+            )
             let path = isByCode ? "/me/sent" : link
             var presses: [Browser] = []
             for _ in 0..<3 {
@@ -93,16 +100,21 @@ import Testing
                 sessions.append(press.cookies["__Host-postern-session"])
             }
             #expect(sessions[0] != nil && sessions[0] == sessions[1] && sessions[2] == nil)
-            #expect(try fixture.store.database.value("SELECT COUNT(*) FROM page_sessions", Int64.self) == 1)
+            #expect(
+                try fixture.store.database.value("SELECT COUNT(*) FROM page_sessions", Int64.self)
+                    == 1)
         }
     }
 
     @Test func code_triesUsedUp_isRefusedButLinkSignsIn() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
-            let (code, link) = (try fixture.code("anna@home.example"), try fixture.link("anna@home.example"))
+            let (code, link) = (
+                try fixture.code("anna@home.example"), try fixture.link("anna@home.example")
+            )
             for number in 0..<SignInCodeLimits.tries {
-                #expect(try await anna.submit("/me/sent", ["code": wrong(code, number)]).status == 422)
+                #expect(
+                    try await anna.submit("/me/sent", ["code": wrong(code, number)]).status == 422)
             }
             #expect(try await anna.submit("/me/sent", ["code": code]).status == 422)
             try await anna.get(link)
@@ -121,7 +133,8 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<SignInCodeLimits.tries {
                     group.addTask {
-                        let session = try page.signIn(code: guess, browser: browser, replacing: nil, now: now)
+                        let session = try page.signIn(
+                            code: guess, browser: browser, replacing: nil, now: now)
                         #expect(session == nil)
                     }
                 }
@@ -137,7 +150,11 @@ import Testing
             var thieves: [(browser: String, code: String)] = []
             for _ in 0..<5 {
                 let thief = try await asks(fixture)
-                thieves.append((try #require(thief.cookies["__Host-postern-browser"]), try fixture.code("anna@home.example")))
+                thieves.append(
+                    (
+                        try #require(thief.cookies["__Host-postern-browser"]),
+                        try fixture.code("anna@home.example")
+                    ))
             }
             let (page, now) = (fixture.store.page, fixture.now)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -145,7 +162,8 @@ import Testing
                     let thief = thieves[number % 4]
                     let guess = wrong(thief.code)
                     group.addTask {
-                        let session = try page.signIn(code: guess, browser: thief.browser, replacing: nil, now: now)
+                        let session = try page.signIn(
+                            code: guess, browser: thief.browser, replacing: nil, now: now)
                         #expect(session == nil)
                     }
                 }
@@ -153,11 +171,17 @@ import Testing
             }
             let tries: [Int64] = try fixture.store.database.values("SELECT tries FROM page_codes")
             #expect(
-                tries.reduce(0, +) == Int64(SignInCodeLimits.triesPerDay) && tries.allSatisfy { $0 <= SignInCodeLimits.tries })
-            #expect(try page.signIn(code: thieves[4].code, browser: thieves[4].browser, replacing: nil, now: now) == nil)
+                tries.reduce(0, +) == Int64(SignInCodeLimits.triesPerDay)
+                    && tries.allSatisfy { $0 <= SignInCodeLimits.tries })
+            #expect(
+                try page.signIn(
+                    code: thieves[4].code, browser: thieves[4].browser, replacing: nil, now: now)
+                    == nil)
             // Another user's codes are valid.
             let bob = try await asks(fixture, for: "bob@home.example")
-            #expect(try await bob.submit("/me/sent", ["code": fixture.code("bob@home.example")]).location == "/me")
+            #expect(
+                try await bob.submit("/me/sent", ["code": fixture.code("bob@home.example")])
+                    .location == "/me")
         }
     }
 
@@ -166,7 +190,9 @@ import Testing
             for _ in 0..<SignInCodeLimits.triesPerDay / SignInCodeLimits.tries {
                 let thief = try await asks(fixture)
                 let code = try fixture.code("anna@home.example")
-                for number in 0..<SignInCodeLimits.tries { try await thief.submit("/me/sent", ["code": wrong(code, number)]) }
+                for number in 0..<SignInCodeLimits.tries {
+                    try await thief.submit("/me/sent", ["code": wrong(code, number)])
+                }
             }
             fixture.now += 3600
             let anna = try await asks(fixture)
@@ -177,23 +203,29 @@ import Testing
             // A day later, codes work again.
             fixture.now += 86_400
             let later = try await asks(fixture)
-            #expect(try await later.submit("/me/sent", ["code": fixture.code("anna@home.example")]).location == "/me")
+            #expect(
+                try await later.submit("/me/sent", ["code": fixture.code("anna@home.example")])
+                    .location == "/me")
         }
     }
 
-    @Test(arguments: ["", "abc", "12345", "1234567", "²³¹²³¹"]) func code_whatCannotBeOne_costsNoTry(text: String) async throws {
+    @Test(arguments: ["", "abc", "12345", "1234567", "²³¹²³¹"])
+    func code_whatCannotBeOne_costsNoTry(text: String) async throws {
         try await PortalFixture.with { fixture in
             let visitor = try await asks(fixture, for: "anna@home.example")
             let answer = try await visitor.submit("/me/sent", ["code": text])
             #expect(answer.status == 422 && answer.text.contains("A code has six digits."))
-            #expect(try fixture.store.database.value("SELECT SUM(tries) FROM page_codes", Int64.self) == 0)
+            #expect(
+                try fixture.store.database.value("SELECT SUM(tries) FROM page_codes", Int64.self)
+                    == 0)
         }
     }
 
     /// Two groups of digits between Arabic words change places, unless they are one number; on the
     /// page too.
     @Test(arguments: [("ar", "\u{A0}"), ("de", " ")])
-    func code_mailedInALanguage_isReadInItsOrder(_ language: String, _ between: String) async throws {
+    func code_mailedInALanguage_isReadInItsOrder(_ language: String, _ between: String) async throws
+    {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.get("/me/sign-in", headers: ["Accept-Language": language])
@@ -203,14 +235,21 @@ import Testing
             let page = try await anna.follow()
             #expect(page.text.contains(#"class="code" dir="ltr""#))
             let code = try fixture.code("anna@home.example")
-            let digits = code.unicodeScalars.filter { (0x30...0x39).contains($0.value) }.map { String($0) }
+            let digits = code.unicodeScalars.filter { (0x30...0x39).contains($0.value) }.map {
+                String($0)
+            }
             let shown = digits[..<3].joined() + between + digits[3...].joined()
             #expect(try fixture.mail("anna@home.example").contains(shown))
             let message = try #require(fixture.sink.messages(to: "<anna@home.example>").last)
-            let html = try #require(message.text.components(separatedBy: "Content-Type: text/html").last)
-            let body = html.components(separatedBy: "\r\n\r\n").dropFirst().joined(separator: "\r\n\r\n")
-            let decoded = String(decoding: QuotedPrintable.decode(Array(body.utf8)[...]).bytes, as: UTF8.self)
-            #expect(decoded.contains(#"<p class="code" dir="ltr""#) && decoded.contains(">\(shown)</p>"))
+            let html = try #require(
+                message.text.components(separatedBy: "Content-Type: text/html").last)
+            let body = html.components(separatedBy: "\r\n\r\n").dropFirst().joined(
+                separator: "\r\n\r\n")
+            let decoded = String(
+                decoding: QuotedPrintable.decode(Array(body.utf8)[...]).bytes, as: UTF8.self)
+            #expect(
+                decoded.contains(#"<p class="code" dir="ltr""#) && decoded.contains(">\(shown)</p>")
+            )
             // As copied from the message.
             #expect(try await anna.submit("/me/sent", ["code": shown]).location == "/me")
         }
@@ -223,7 +262,8 @@ import Testing
             let typed = try fixture.code("anna@home.example").unicodeScalars.map { scalar in
                 scalar == " " ? scalar : Unicode.Scalar(zero + scalar.value - 0x30) ?? scalar
             }
-            let answer = try await visitor.submit("/me/sent", ["code": String(String.UnicodeScalarView(typed))])
+            let answer = try await visitor.submit(
+                "/me/sent", ["code": String(String.UnicodeScalarView(typed))])
             #expect(answer.status == 303 && answer.location == "/me")
         }
     }
@@ -240,14 +280,16 @@ import Testing
                     let answer = try await visitor.submit("/me/sent", ["code": "000 00\(number)"])
                     // The visitor's own input.
                     let text = answer.text.replacing(inbox, with: "")
-                    answers.append("\(answer.status) \(text.replacing(/value="[a-z2-7]+"/, with: ""))")
+                    answers.append(
+                        "\(answer.status) \(text.replacing(/value="[a-z2-7]+"/, with: ""))")
                 }
                 pages.append(answers)
             }
             #expect(fixture.mailCount("anna@home.example") == 1)
             try #require(try !fixture.code("anna@home.example").hasPrefix("000 00"))
             #expect(Set(pages.flatMap(\.self)).count == 1)
-            let tries: [Int64] = try fixture.store.database.values("SELECT tries FROM page_codes ORDER BY id")
+            let tries: [Int64] = try fixture.store.database.values(
+                "SELECT tries FROM page_codes ORDER BY id")
             #expect(tries == [5, 5, 5])
         }
     }
@@ -255,7 +297,8 @@ import Testing
     /// Correct codes must not use up the small budget of wrong ones: a class behind one address
     /// signs in.
     @Test func rightCodes_ofManyBehindOneAddress_doNotCount() async throws {
-        let signIn = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 3, wrongCodesPerHour: 1_000)
+        let signIn = SignInLimits(
+            requestsPerNetwork: 600, wrongCodesPerNetwork: 3, wrongCodesPerHour: 1_000)
         try await PortalFixture.with(signIn: signIn) { fixture in
             for _ in 0..<5 {
                 let visitor = try await asks(fixture, for: "anna@home.example")
@@ -267,28 +310,35 @@ import Testing
             #expect(try await visitor.submit("/me/sent", ["code": "000 000"]).status == 422)
             let refused = try await visitor.submit("/me/sent", ["code": "000 001"])
             #expect(refused.status == 429 && refused.text.contains("Open the link in the message"))
-            #expect(refused.text.contains("name=\"code\"") && refused.header("Retry-After") == "200")
+            #expect(
+                refused.text.contains("name=\"code\"") && refused.header("Retry-After") == "200")
         }
     }
 
     /// Many networks, each of which enters few wrong codes for many users.
     @Test func codes_whileManyWrongOnesAreEntered_needABrowserThatIsKnown() async throws {
-        let signIn = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 300, wrongCodesPerHour: 30)
+        let signIn = SignInLimits(
+            requestsPerNetwork: 600, wrongCodesPerNetwork: 300, wrongCodesPerHour: 30)
         try await PortalFixture.with(signIn: signIn, signUp: SignUpRules(.open)) { fixture in
             let home = Browser(fixture)
             try await home.signIn("anna")
             for number in 0..<15 {
                 let guesser = try await asks(fixture, for: "nobody\(number)@home.example")
-                for guess in ["000 000", "000 001"] { try await guesser.submit("/me/sent", ["code": guess]) }
+                for guess in ["000 000", "000 001"] {
+                    try await guesser.submit("/me/sent", ["code": guess])
+                }
             }
             // A correct code opens no session in a new browser, and gets the answer of a wrong one.
             let away = try await asks(fixture, for: "anna@home.example")
             let code = try fixture.code("anna@home.example")
             try #require(code != "000 000")
             let answers = [
-                try await away.submit("/me/sent", ["code": "000 000"]), try await away.submit("/me/sent", ["code": code]),
+                try await away.submit("/me/sent", ["code": "000 000"]),
+                try await away.submit("/me/sent", ["code": code]),
             ].map { "\($0.status) \($0.text.replacing(/value="[a-z2-7]+"/, with: ""))" }
-            #expect(answers[0] == answers[1] && answers[0].contains("422") && answers[0].contains("Open the link in the message"))
+            #expect(
+                answers[0] == answers[1] && answers[0].contains("422")
+                    && answers[0].contains("Open the link in the message"))
             #expect(fixture.log.lines.contains { $0.contains("codes alone open nothing") })
             // The link of the same message opens one.
             let link = try fixture.link("anna@home.example")
@@ -299,21 +349,29 @@ import Testing
             try await home.get("/me/sign-in")
             try await home.submit("/me/sign-in", ["email": "bob@home.example"])
             try await home.follow()
-            #expect(try await home.submit("/me/sent", ["code": try fixture.code("bob@home.example")]).status == 422)
+            #expect(
+                try await home.submit("/me/sent", ["code": try fixture.code("bob@home.example")])
+                    .status == 422)
             try await home.get("/me/sign-in")
             try await home.submit("/me/sign-in", ["email": "anna@home.example"])
             try await home.follow()
-            #expect(try await home.submit("/me/sent", ["code": try fixture.code("anna@home.example")]).location == "/me")
+            #expect(
+                try await home.submit("/me/sent", ["code": try fixture.code("anna@home.example")])
+                    .location == "/me")
             // A person who is not a user yet has the link too.
             let eve = try await asks(fixture, for: "eve@new.example")
-            #expect(try await eve.submit("/me/sent", ["code": try fixture.code("eve@new.example")]).status == 422)
+            #expect(
+                try await eve.submit("/me/sent", ["code": try fixture.code("eve@new.example")])
+                    .status == 422)
             let first = try fixture.link("eve@new.example")
             try await eve.get(first)
             #expect(try await eve.submit(first).location == "/me")
             // An hour later a code is sufficient again.
             fixture.now += 3_900
             let later = try await asks(fixture, for: "bob@home.example")
-            #expect(try await later.submit("/me/sent", ["code": try fixture.code("bob@home.example")]).location == "/me")
+            #expect(
+                try await later.submit("/me/sent", ["code": try fixture.code("bob@home.example")])
+                    .location == "/me")
         }
     }
 }

@@ -2,8 +2,8 @@
 // can plant.
 
 import Accounts
-import SignIn
 import Foundation
+import SignIn
 import TestSupport
 import Testing
 
@@ -30,9 +30,12 @@ import Testing
                 try await visitor.get("/me/sign-in")
                 answers.append(try await visitor.submit("/me/sign-in", ["email": inbox]))
             }
-            #expect(Set(answers.map(\.status)) == [303] && Set(answers.map(\.location)) == ["/me/sent"])
+            #expect(
+                Set(answers.map(\.status)) == [303] && Set(answers.map(\.location)) == ["/me/sent"])
             #expect(Set(answers.map(\.text)).count == 1)
-            #expect(fixture.mailCount("anna@home.example") == 1 && fixture.mailCount("nobody@home.example") == 0)
+            #expect(
+                fixture.mailCount("anna@home.example") == 1
+                    && fixture.mailCount("nobody@home.example") == 0)
         }
     }
 
@@ -42,10 +45,13 @@ import Testing
             for _ in 0..<4 {
                 let visitor = Browser(fixture)
                 try await visitor.get("/me/sign-in")
-                #expect(try await visitor.submit("/me/sign-in", ["email": "anna@home.example"]).location == "/me/sent")
+                #expect(
+                    try await visitor.submit("/me/sign-in", ["email": "anna@home.example"]).location
+                        == "/me/sent")
             }
             #expect(fixture.mailCount("anna@home.example") == 2)
-            #expect(!fixture.log.lines.contains { $0.contains("anna@") || $0.contains("home.example") })
+            #expect(
+                !fixture.log.lines.contains { $0.contains("anna@") || $0.contains("home.example") })
         }
     }
 
@@ -84,7 +90,8 @@ import Testing
             let link = try fixture.link("anna@home.example")
             let thief = Browser(fixture)
             #expect(try await thief.get(link).status == 403)
-            #expect(thief.page.text.contains("another browser") && !thief.page.text.contains("anna"))
+            #expect(
+                thief.page.text.contains("another browser") && !thief.page.text.contains("anna"))
             #expect(try await thief.submit(link, token: false).status == 403)
             try await thief.get("/me/sign-in")
             #expect(try await thief.submit(link).status == 410)
@@ -110,7 +117,8 @@ import Testing
         }
     }
 
-    /// Signing in again ends the session that the browser had, and changes the cookie that links are bound to.
+    /// Signing in again ends the session that the browser had, and changes the cookie
+    /// that links are bound to.
     @Test func signIn_repeated_replacesCookies() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
@@ -125,7 +133,9 @@ import Testing
             anna.take("__Host-postern-session", first["__Host-postern-session"])
             #expect(try await anna.submit(link).location == "/me")
             // Except the cookie that marks the browser as known, which gives no access.
-            for (name, value) in anna.cookies where name != "__Host-postern-known" { #expect(first[name] != value) }
+            for (name, value) in anna.cookies where name != "__Host-postern-known" {
+                #expect(first[name] != value)
+            }
             let old = Browser(fixture)
             old.take("__Host-postern-session", first["__Host-postern-session"])
             #expect(try await old.get("/me").location == "/me/sign-in")
@@ -151,7 +161,9 @@ import Testing
             try await anna.get("/me/data")
             try await anna.submit("/me/sign-out", ["everywhere": "yes"])
             #expect(try await phone.get("/me").location == "/me/sign-in")
-            let lines = try fixture.store.audit.entries().filter { $0.action.hasPrefix("page.sign") }
+            let lines = try fixture.store.audit.entries().filter {
+                $0.action.hasPrefix("page.sign")
+            }
             #expect(lines.map(\.action) == ["page.sign-out", "page.sign-in", "page.sign-in"])
             #expect(lines.map(\.detail) == ["everywhere", "mail", "mail"])
             #expect(lines.allSatisfy { $0.actor == "user:anna" && $0.subject == "user:anna" })
@@ -183,7 +195,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example", "anna@home.example\r\nBcc: x@y.example",
+        "", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example",
+        "anna@home.example\r\nBcc: x@y.example",
     ])
     func signInForm_invalidAddress_isRefused(_ text: String) async throws {
         try await PortalFixture.with { fixture in
@@ -200,13 +213,15 @@ import Testing
     @Test func signInForm_manyRequestsOfNetwork_areLimited() async throws {
         func answers(_ email: String) async throws -> [Int] {
             var statuses: [Int] = []
-            let signIn = SignInLimits(requestsPerNetwork: 10, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)
+            let signIn = SignInLimits(
+                requestsPerNetwork: 10, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)
             try await PortalFixture.with(signIn: signIn) { fixture in
                 for _ in 0..<12 {
                     let visitor = Browser(fixture)
                     try await visitor.get("/me/sign-in")
                     let answer = try await visitor.submit(
-                        "/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
+                        "/me/sign-in", ["email": email],
+                        headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
                     statuses.append(answer.status)
                     if answer.status == 429 {
                         #expect(answer.header("Retry-After") == "60")
@@ -218,7 +233,8 @@ import Testing
                 // Only the last entry is the proxy's own.
                 #expect(
                     try await neighbour.submit(
-                        "/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "192.0.2.1, 203.0.113.9"]
+                        "/me/sign-in", ["email": email],
+                        headers: ["X-Forwarded-For": "192.0.2.1, 203.0.113.9"]
                     ).status != 429)
             }
             return statuses
@@ -231,7 +247,8 @@ import Testing
     /// The whole limit at once, and again in ten minutes: by default a class of 600.
     @Test func aClass_behindOneAddress_asksWithinTenMinutes() async throws {
         #expect(SignInLimits.standard.requestsPerNetwork == 600)
-        let signIn = SignInLimits(requestsPerNetwork: 60, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)
+        let signIn = SignInLimits(
+            requestsPerNetwork: 60, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)
         try await PortalFixture.with(signIn: signIn) { fixture in
             let visitor = Browser(fixture)
             try await visitor.get("/me/sign-in")
@@ -240,7 +257,8 @@ import Testing
             func ask() async throws -> Int {
                 number += 1
                 return try await visitor.submit(
-                    "/me/sign-in", ["email": "nobody\(number)@home.example", "csrf": token], token: false,
+                    "/me/sign-in", ["email": "nobody\(number)@home.example", "csrf": token],
+                    token: false,
                     headers: ["X-Forwarded-For": "203.0.113.9"]
                 ).status
             }

@@ -9,7 +9,9 @@ import Testing
 
 @Suite(.blocking) struct SignUpTests {
     /// Requests a code: whether a message came, and the browser on the page for the code.
-    private func ask(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser? = nil) async throws -> (Browser, sent: Int) {
+    private func ask(
+        _ fixture: PortalFixture, _ inbox: String, _ browser: Browser? = nil
+    ) async throws -> (Browser, sent: Int) {
         let browser = browser ?? Browser(fixture)
         // Mail goes to the domain as it is looked up.
         let mailbox = inbox.replacing("@WORK", with: "@work")
@@ -48,7 +50,8 @@ import Testing
                 #expect(sent == 0)
                 let pages = [stranger.page, known.page].map {
                     // The typed text.
-                    $0.text.replacing(/value="[a-z2-7]+"/, with: "").replacing(/<strong>[a-z.]+@[a-z.]+<\/strong>/, with: "")
+                    $0.text.replacing(/value="[a-z2-7]+"/, with: "").replacing(
+                        /<strong>[a-z.]+@[a-z.]+<\/strong>/, with: "")
                 }
                 #expect(pages[0] == pages[1])
                 #expect(try fixture.store.users.all().count == 2)
@@ -57,7 +60,8 @@ import Testing
     }
 
     @Test func signUp_allowedDomain_createsUser() async throws {
-        try await PortalFixture.with(signUp: SignUpRules(.open, domains: ["work.example"])) { fixture in
+        try await PortalFixture.with(signUp: SignUpRules(.open, domains: ["work.example"])) {
+            fixture in
             let (eve, sent) = try await ask(fixture, "eve@WORK.example")
             #expect(sent == 1)
             try await eve.submit("/me/sent", ["code": try fixture.code("eve@work.example")])
@@ -68,7 +72,8 @@ import Testing
     @Test func signUp_invitedUser_verifiesInbox() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.invited)) { fixture in
             _ = try fixture.store.users.add(
-                id: "carl", name: "Carl", inbox: try PortalFixture.inbox("carl@home.example"), isVerified: false,
+                id: "carl", name: "Carl", inbox: try PortalFixture.inbox("carl@home.example"),
+                isVerified: false,
                 PortalFixture.change)
             let (carl, sent) = try await ask(fixture, "carl@home.example")
             #expect(sent == 1)
@@ -83,12 +88,14 @@ import Testing
     @Test func signUp_inboxAddedByOtherUser_createsOwnUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             _ = try fixture.store.inboxes.add(
-                user: "bob", try PortalFixture.inbox("eve@new.example"), isVerified: false, isReplyOnly: false,
+                user: "bob", try PortalFixture.inbox("eve@new.example"), isVerified: false,
+                isReplyOnly: false,
                 PortalFixture.change)
             let (eve, _) = try await ask(fixture, "eve@new.example")
             try await eve.submit("/me/sent", ["code": try fixture.code("eve@new.example")])
             #expect(try await eve.get("/me").text.contains("No addresses yet"))
-            #expect(try fixture.store.inboxes.inboxes(user: "bob").map(\.isVerified) == [true, false])
+            #expect(
+                try fixture.store.inboxes.inboxes(user: "bob").map(\.isVerified) == [true, false])
         }
     }
 
@@ -99,11 +106,16 @@ import Testing
             let planted = mallory.cookies["__Host-postern-sign-up"]
             _ = try await ask(fixture, "mallory@new.example", mallory)
             mallory.take("__Host-postern-sign-up", planted)
-            #expect(try await mallory.submit("/me/sent", ["code": try fixture.code("mallory@new.example")]).status == 422)
+            #expect(
+                try await mallory.submit(
+                    "/me/sent", ["code": try fixture.code("mallory@new.example")]
+                ).status == 422)
             // None without the cookie, or with that of another browser.
             let (other, _) = try await ask(fixture, "third@new.example")
             other.take("__Host-postern-sign-up", planted)
-            #expect(try await other.submit("/me/sent", ["code": try fixture.code("third@new.example")]).status == 422)
+            #expect(
+                try await other.submit("/me/sent", ["code": try fixture.code("third@new.example")])
+                    .status == 422)
             #expect(try fixture.store.users.all().count == 2)
         }
     }
@@ -120,7 +132,8 @@ import Testing
             }
             // Then the message has only the link.
             #expect(try await ask(fixture, "victim@new.example").sent == 1)
-            #expect(try fixture.mail("victim@new.example").firstMatch(of: /[0-9]{3} [0-9]{3}/) == nil)
+            #expect(
+                try fixture.mail("victim@new.example").firstMatch(of: /[0-9]{3} [0-9]{3}/) == nil)
             _ = try fixture.link("victim@new.example")
             fixture.now += 86_401
             #expect(try await ask(fixture, "victim@new.example").sent == 1)
@@ -146,7 +159,9 @@ import Testing
             let (first, _) = try await ask(fixture, "eve.new@gmail.com")
             let (second, _) = try await ask(fixture, "evenew@gmail.com")
             try await second.submit("/me/sent", ["code": try fixture.code("evenew@gmail.com")])
-            #expect(try await first.submit("/me/sent", ["code": try fixture.code("eve.new@gmail.com")]).status == 422)
+            #expect(
+                try await first.submit("/me/sent", ["code": try fixture.code("eve.new@gmail.com")])
+                    .status == 422)
             // The next request leads to the existing user.
             let sent = fixture.mailCount("evenew@gmail.com")
             fixture.now += PortalRepository.repetition
@@ -161,7 +176,8 @@ import Testing
         let limits = NoticeLimits(perInbox: 50, perUser: 100, perInstallation: 2, toStrangers: 2)
         try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
             for (inbox, expected) in [
-                ("a@new.example", 1), ("b@new.example", 1), ("c@new.example", 0), ("anna@home.example", 1),
+                ("a@new.example", 1), ("b@new.example", 1), ("c@new.example", 0),
+                ("anna@home.example", 1),
                 ("bob@home.example", 1), ("bob@home.example", 0),
             ] {
                 let (_, sent) = try await ask(fixture, inbox)
@@ -173,11 +189,14 @@ import Testing
         }
     }
 
-    private func form(_ fixture: PortalFixture, _ inbox: String, from network: String) async throws -> Response {
+    private func form(
+        _ fixture: PortalFixture, _ inbox: String, from network: String
+    ) async throws -> Response {
         let browser = Browser(fixture)
         try await browser.get("/me/sign-in")
         return try await browser.submit(
-            "/me/sign-in", ["email": inbox], headers: ["Origin": PortalFixture.url, "X-Forwarded-For": network])
+            "/me/sign-in", ["email": inbox],
+            headers: ["Origin": PortalFixture.url, "X-Forwarded-For": network])
     }
 
     /// 60 networks must not use up the hour's messages to strangers.
@@ -191,7 +210,9 @@ import Testing
             }
             fixture.queue.drain()
             let used: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM notices")
-            #expect(used == 20, "half of them for whoever asks first, and then two for a network: each had three")
+            #expect(
+                used == 20,
+                "half of them for whoever asks first, and then two for a network: each had three")
             _ = try await form(fixture, "eve@new.example", from: "198.51.100.1")
             #expect(fixture.mailCount("eve@new.example") == 1)
         }
@@ -200,12 +221,19 @@ import Testing
     @Test func messagesToStrangers_ofOneDomain_leaveRoomForOthers() async throws {
         let limits = NoticeLimits(perInbox: 50, perUser: 100, toStrangers: 40)
         try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
-            for number in 0..<60 { _ = try await form(fixture, "a\(number)@new.example", from: "192.0.2.\(number)") }
+            for number in 0..<60 {
+                _ = try await form(fixture, "a\(number)@new.example", from: "192.0.2.\(number)")
+            }
             fixture.queue.drain()
             #expect(try fixture.store.database.value("SELECT COUNT(*) FROM notices") == 20)
-            for network in 0..<20 { _ = try await form(fixture, "b\(network)@other.example", from: "198.51.100.\(network)") }
+            for network in 0..<20 {
+                _ = try await form(
+                    fixture, "b\(network)@other.example", from: "198.51.100.\(network)")
+            }
             fixture.queue.drain()
-            #expect(try fixture.store.database.value("SELECT COUNT(*) FROM notices") == 30, "a quarter of them for a domain")
+            #expect(
+                try fixture.store.database.value("SELECT COUNT(*) FROM notices") == 30,
+                "a quarter of them for a domain")
         }
     }
 

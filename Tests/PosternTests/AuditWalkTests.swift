@@ -82,33 +82,51 @@ import Testing
 
     /// Commands that are not in the list above.
     private static let others: [(command: String, reason: String)] = [
-        ("account link", "AccountCommandTests"), ("account list", "shows"), ("account show", "shows"), ("account state", "shows"),
-        ("address list", "shows"), ("address decode", "LogTraceTests"), ("trace", "LogTraceTests"), ("user find", "shows"),
-        ("address show", "shows"), ("app attestation list", "shows"), ("app key list", "shows"), ("app list", "shows"),
-        ("app secret list", "shows"), ("audit", "shows"), ("config check", "shows"), ("config keys", "shows"),
+        ("account link", "AccountCommandTests"), ("account list", "shows"),
+        ("account show", "shows"), ("account state", "shows"),
+        ("address list", "shows"), ("address decode", "LogTraceTests"), ("trace", "LogTraceTests"),
+        ("user find", "shows"),
+        ("address show", "shows"), ("app attestation list", "shows"), ("app key list", "shows"),
+        ("app list", "shows"),
+        ("app secret list", "shows"), ("audit", "shows"), ("config check", "shows"),
+        ("config keys", "shows"),
         ("config show", "shows"),
-        ("decide", "a log of its own"), ("decision list", "shows"), ("decision show", "shows"), ("decision replay", "shows"),
+        ("decide", "a log of its own"), ("decision list", "shows"), ("decision show", "shows"),
+        ("decision replay", "shows"),
         ("keys dkim publish", "shows"),
-        ("keys dkim list", "shows"), ("doctor", "shows"), ("endpoint show", "shows"), ("endpoint test", "sends"),
+        ("keys dkim list", "shows"), ("doctor", "shows"), ("endpoint show", "shows"),
+        ("endpoint test", "sends"),
         ("event list", "shows"), ("explain", "shows"),
-        ("export", "shows"), ("issuer list", "shows"), ("issuer show", "shows"), ("issuer test", "shows"),
+        ("export", "shows"), ("issuer list", "shows"), ("issuer show", "shows"),
+        ("issuer test", "shows"),
         ("inbox verify", "sends"),
-        ("keys file show", "shows"), ("api-key list", "shows"), ("keys list", "shows"), ("list show", "shows"),
+        ("keys file show", "shows"), ("api-key list", "shows"), ("keys list", "shows"),
+        ("list show", "shows"),
         ("list remove", "ListCommandTests"),
         ("verify passkey", "shows"),
-        ("verify attestation", "shows"), ("policy backtest", "shows"), ("policy bench", "shows"), ("policy check", "shows"),
-        ("policy diff", "shows"), ("policy eval", "shows"), ("policy explain", "shows"), ("policy list", "shows"),
-        ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"), ("retention show", "shows"),
-        ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"), ("keys signing list", "shows"),
-        ("source check", "shows"), ("source list", "shows"), ("status", "shows"), ("stream list", "shows"),
-        ("team complaints", "shows"), ("team list", "shows"), ("team show", "shows"), ("verify token", "shows"),
+        ("verify attestation", "shows"), ("policy backtest", "shows"), ("policy bench", "shows"),
+        ("policy check", "shows"),
+        ("policy diff", "shows"), ("policy eval", "shows"), ("policy explain", "shows"),
+        ("policy list", "shows"),
+        ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"),
+        ("retention show", "shows"),
+        ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"),
+        ("keys signing list", "shows"),
+        ("source check", "shows"), ("source list", "shows"), ("status", "shows"),
+        ("stream list", "shows"),
+        ("team complaints", "shows"), ("team list", "shows"), ("team show", "shows"),
+        ("verify token", "shows"),
         ("transfer status", "shows"), ("user list", "shows"), ("verify message", "shows"),
-        ("init", "there is no audit before it"), ("store migrate", "changes no data"), ("store restore", "StoreCommandTests"),
-        ("store copy", "StoreCopyCommandTests"), ("serve", "runs"), ("sandbox", "has a store of its own"),
-        ("setup postfix", "changes Postfix"), ("queue list", "shows"), ("queue send", "sends what Postfix has"),
+        ("init", "there is no audit before it"), ("store migrate", "changes no data"),
+        ("store restore", "StoreCommandTests"),
+        ("store copy", "StoreCopyCommandTests"), ("serve", "runs"),
+        ("sandbox", "has a store of its own"),
+        ("setup postfix", "changes Postfix"), ("queue list", "shows"),
+        ("queue send", "sends what Postfix has"),
         ("apply", "ApplyTests"), ("issuer add", "IssuerCommandTests"),
         ("issuer remove", "IssuerCommandTests"), ("issuer poll", "IssuerCommandTests"),
-        ("app attestation add", "VerifyAttestationTests"), ("app attestation remove", "VerifyAttestationTests"),
+        ("app attestation add", "VerifyAttestationTests"),
+        ("app attestation remove", "VerifyAttestationTests"),
         ("keys file retire", "StoreCommandTests"), ("policy activate", "PolicyCommandTests"),
         ("policy rollback", "PolicyCommandTests"), ("review snooze", "ReviewCommandTests"),
         ("keys signing retire", "SigningKeyTests"), ("keys signing rotate", "SigningKeyTests"),
@@ -125,17 +143,23 @@ import Testing
 
         """
 
-    private static let lines = changes.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+    private static let lines = changes.split(separator: "\n").map {
+        $0.split(separator: " ").map(String.init)
+    }
 
     /// A new command must be in one of the two lists.
     @Test func commands_allOfThem_areWalkedOrSaidWhyNot() {
         let leaves = HelpTests.commands.filter { words in
-            !HelpTests.commands.contains { $0.count > words.count && Array($0[..<words.count]) == words }
+            !HelpTests.commands.contains {
+                $0.count > words.count && Array($0[..<words.count]) == words
+            }
         }
         for words in leaves {
             let isWalked = Self.lines.contains { Array($0[..<min(words.count, $0.count)]) == words }
             let reason = Self.others.first { $0.command == words.joined(separator: " ") }?.reason
-            #expect(isWalked || reason != nil, "postern \(words.joined(separator: " ")): does it leave a line?")
+            #expect(
+                isWalked || reason != nil,
+                "postern \(words.joined(separator: " ")): does it leave a line?")
         }
     }
 
@@ -148,7 +172,9 @@ import Testing
         try write("people.csv", "user,inbox\nzoe,zoe@home.example\n")
         try write("key.pem", Self.publicKey)
         func audit() throws -> Int {
-            try runner.succeed("audit", "--json", "--limit", "500").components(separatedBy: "\"action\"").count
+            try runner.succeed("audit", "--json", "--limit", "500").components(
+                separatedBy: "\"action\""
+            ).count
         }
         func first(_ arguments: [String]) throws -> String {
             let listed = try runner.run(arguments).output
@@ -174,7 +200,9 @@ import Testing
             let result = try runner.run(words)
             #expect(result.status == 0, "postern \(words.joined(separator: " ")): \(result.errors)")
             let after = try audit()
-            #expect(after > before || line[0] == "(decide", "postern \(line.joined(separator: " ")) leaves no line")
+            #expect(
+                after > before || line[0] == "(decide",
+                "postern \(line.joined(separator: " ")) leaves no line")
             before = after
         }
     }

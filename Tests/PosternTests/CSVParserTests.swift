@@ -1,7 +1,7 @@
 // RFC 4180: each case read as a whole, and octet by octet.
 
-import Foundation
 import Administration
+import Foundation
 import TestSupport
 import Testing
 
@@ -66,9 +66,13 @@ import Testing
             let records = parse(Array(test.text.utf8), piece: piece)
             #expect(records.count == expected.count, "\(records)")
             for (record, wanted) in zip(records, expected) {
-                if let mark = wanted.firstIndex(of: "!"), wanted.firstIndex(of: ":").map({ $0 > mark }) ?? true {
+                if let mark = wanted.firstIndex(of: "!"),
+                    wanted.firstIndex(of: ":").map({ $0 > mark }) ?? true
+                {
                     #expect(record.line == Int(wanted[..<mark]))
-                    #expect(record.defect?.contains(wanted[wanted.index(after: mark)...]) == true, "\(record)")
+                    #expect(
+                        record.defect?.contains(wanted[wanted.index(after: mark)...]) == true,
+                        "\(record)")
                 } else {
                     #expect("\(record.line):\(record.fields.joined(separator: "|"))" == wanted)
                     #expect(record.defect == nil)
@@ -78,12 +82,17 @@ import Testing
     }
 
     @Test func read_utf16_isOneRefusal() {
-        for octets in [[0xFF, 0xFE, 0x61, 0x00, 0x0A, 0x00, 0x62, 0x00], [0x61, 0x00, 0x0A, 0x00, 0x62, 0x00, 0x0A, 0x00]]
+        for octets in [
+            [0xFF, 0xFE, 0x61, 0x00, 0x0A, 0x00, 0x62, 0x00],
+            [0x61, 0x00, 0x0A, 0x00, 0x62, 0x00, 0x0A, 0x00],
+        ]
             as [[UInt8]]
         {
             for piece in [1, 3, 100] {
                 let records = parse(octets, piece: piece)
-                #expect(records.count == 1 && records[0].defect?.contains("UTF-16") == true, "\(records)")
+                #expect(
+                    records.count == 1 && records[0].defect?.contains("UTF-16") == true,
+                    "\(records)")
             }
         }
     }
@@ -92,20 +101,28 @@ import Testing
         let record = try #require(parse(Array("a,b,,".utf8), piece: 99).first)
         #expect(record.fields(2) == ["a", "b"] && record.fields(4)?.count == 4)
         #expect(record.fields(1) == nil && record.fields(5) == nil)
-        #expect(parse(Array("Value,Expires,".utf8), piece: 99).first?.columnNames == ["value", "expires"])
+        #expect(
+            parse(Array("Value,Expires,".utf8), piece: 99).first?.columnNames == [
+                "value", "expires",
+            ])
     }
 
     @Test func read_invalidUTF8_isDefectOfItsRecordOnly() {
         let records = parse([0x61, 0xFF, 0x2C, 0x62, 0x0A, 0x63, 0x0A], piece: 7)
-        #expect(records.map { $0.defect?.hasPrefix("field 1: the text is not UTF-8") } == [true, nil])
+        #expect(
+            records.map { $0.defect?.hasPrefix("field 1: the text is not UTF-8") } == [true, nil])
         #expect(records.last?.fields == ["c"])
     }
 
     @Test func read_unclosedQuotationMark_endsAtRecordLimit() throws {
-        let octets = Array("a,\"".utf8) + [UInt8](repeating: 0x78, count: 3 * CSVParser.maximumRecord) + Array("\nb,c\n".utf8)
+        let octets =
+            Array("a,\"".utf8) + [UInt8](repeating: 0x78, count: 3 * CSVParser.maximumRecord)
+            + Array("\nb,c\n".utf8)
         let records = parse(octets, piece: 1000)
         #expect(records.count == 2)
-        #expect(records.first?.defect?.contains("mark of line 1 is not closed within 65536 octets") == true)
+        #expect(
+            records.first?.defect?.contains("mark of line 1 is not closed within 65536 octets")
+                == true)
         #expect(records.last?.line == 2)
         #expect(records.last?.fields == ["b", "c"])
         #expect(records.last?.defect == nil)

@@ -4,6 +4,7 @@ import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
+
 @testable import Mail
 
 @Suite(.blocking) struct CaptureServerTests {

@@ -19,12 +19,16 @@ final class CommandRunner: Sendable {
 
     /// The command is next to the test bundle.
     static let executable: URL = {
-        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
-        return URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("postern")
+        let own =
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+            ?? CommandLine.arguments[0]
+        return URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent(
+            "postern")
     }()
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-command-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-command-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
 
@@ -34,7 +38,8 @@ final class CommandRunner: Sendable {
     static func initialised() throws -> CommandRunner {
         let runner = try CommandRunner()
         try InstallationCopy.make(
-            runner.folder.appendingPathComponent("data").path, relayDomains: ["relay.example", "old.example"])
+            runner.folder.appendingPathComponent("data").path,
+            relayDomains: ["relay.example", "old.example"])
         return runner
     }
 
@@ -50,32 +55,42 @@ final class CommandRunner: Sendable {
         }
         variables.merge(environment) { $1 }
         let run = try ProgramRun(
-            [Self.executable.path] + arguments, input: Data(input.utf8), environment: variables, directory: folder)
+            [Self.executable.path] + arguments, input: Data(input.utf8), environment: variables,
+            directory: folder)
         return CommandResult(status: run.status, output: run.output, errors: run.errors)
     }
 
     /// Runs a command that must succeed, and returns its output without the final newline.
     @discardableResult
     func succeed(
-        _ arguments: String..., input: String = "", sourceLocation: SourceLocation = #_sourceLocation
+        _ arguments: String..., input: String = "",
+        sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> String {
         let result = try run(arguments, input: input)
-        try #require(result.status == 0, "\(arguments): \(result.errors)", sourceLocation: sourceLocation)
+        try #require(
+            result.status == 0, "\(arguments): \(result.errors)", sourceLocation: sourceLocation)
         return result.output.hasSuffix("\n") ? String(result.output.dropLast()) : result.output
     }
 
     /// Runs a command that must fail with this status, one line on standard error that contains
     /// `text`, and no output.
     func fail(
-        _ arguments: String..., status: Int32, saying text: String, environment: [String: String] = [:],
+        _ arguments: String..., status: Int32, saying text: String,
+        environment: [String: String] = [:],
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         let result = try run(arguments, environment: environment)
-        #expect(result.status == status, "\(arguments): \(result.errors)", sourceLocation: sourceLocation)
+        #expect(
+            result.status == status, "\(arguments): \(result.errors)",
+            sourceLocation: sourceLocation)
         #expect(result.output == "", sourceLocation: sourceLocation)
-        #expect(result.errors.hasPrefix("postern: "), "\(result.errors)", sourceLocation: sourceLocation)
+        #expect(
+            result.errors.hasPrefix("postern: "), "\(result.errors)", sourceLocation: sourceLocation
+        )
         #expect(result.errors.hasSuffix("\n"), sourceLocation: sourceLocation)
-        #expect(result.errors.count(where: { $0 == "\n" }) == 1, "\(result.errors)", sourceLocation: sourceLocation)
+        #expect(
+            result.errors.count(where: { $0 == "\n" }) == 1, "\(result.errors)",
+            sourceLocation: sourceLocation)
         #expect(result.errors.contains(text), "\(result.errors)", sourceLocation: sourceLocation)
     }
 

@@ -12,8 +12,12 @@ import Testing
     }
 
     /// The checks that fail, and the exit status.
-    private func check(_ runner: CommandRunner, _ set: String...) throws -> (wrong: [String], status: Int32) {
-        let sets = (["milter.socket=unix:\(runner.folder.path)/milter"] + set).flatMap { ["--set", $0] }
+    private func check(
+        _ runner: CommandRunner, _ set: String...
+    ) throws -> (wrong: [String], status: Int32) {
+        let sets = (["milter.socket=unix:\(runner.folder.path)/milter"] + set).flatMap {
+            ["--set", $0]
+        }
         let result = try runner.run(["config", "check", "--json"] + sets)
         let lines = try JSONDecoder().decode([Line].self, from: Data(result.output.utf8))
         return (lines.filter { $0.verdict == "broken" }.map(\.name), result.status)
@@ -22,7 +26,9 @@ import Testing
     @Test func configCheck_validConfiguration_passesAndWritesNothing() throws {
         let runner = try CommandRunner.initialised()
         let port = try FreePort.next()
-        func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).sorted() }
+        func files() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).sorted()
+        }
         let before = try files()
         let found = try check(runner, "http.listen=127.0.0.1:\(port)")
         #expect(found.wrong == [] && found.status == 0)
@@ -47,17 +53,23 @@ import Testing
         let run = try runner.run(["serve", "--set", typing, "--set", free])
         #expect(run.status == 78)
         #expect(
-            run.errors.contains("relay_domains does not have relay.example (1), where there are relay addresses"), "\(run.errors)"
+            run.errors.contains(
+                "relay_domains does not have relay.example (1), where there are relay addresses"),
+            "\(run.errors)"
         )
         #expect(try check(runner, free, typing, "former_relay_domains=relay.example") == ([], 0))
         // A reload is refused for this, but not because a port is in use.
         #expect(try runner.run(["config", "check", "--reload", "--set", typing]).status == 78)
-        #expect(try runner.run(["config", "check", "--reload", "--set", "milter.socket=unix:/nowhere/at/all"]).status == 0)
+        #expect(
+            try runner.run([
+                "config", "check", "--reload", "--set", "milter.socket=unix:/nowhere/at/all",
+            ]).status == 0)
     }
 
     /// The check must fail if the service could not start.
     @Test(arguments: [
-        "sign_in.languages", "mail.templates", "page.logo", "sign_in.passkey_roots", "events.trusted_certificates",
+        "sign_in.languages", "mail.templates", "page.logo", "sign_in.passkey_roots",
+        "events.trusted_certificates",
     ]) func file_thatTheServiceCannotUse_isNamedAsTheServiceNamesIt(_ key: String) throws {
         let runner = try CommandRunner.initialised()
         let free = "http.listen=127.0.0.1:\(try FreePort.next())"
@@ -67,7 +79,8 @@ import Testing
             #expect(try check(runner, free, issuer, "\(key)=\(place)") == ([key], 78), "\(place)")
             let run = try runner.run(
                 [
-                    "serve", "--set", free, "--set", issuer, "--set", "milter.socket=unix:\(runner.folder.path)/milter", "--set",
+                    "serve", "--set", free, "--set", issuer, "--set",
+                    "milter.socket=unix:\(runner.folder.path)/milter", "--set",
                     "\(key)=\(place)",
                 ])
             #expect(run.status == 78, "\(run.errors)")
@@ -84,28 +97,40 @@ import Testing
         #expect(try check(runner, free, "milter.socket=unix:/nowhere/at/all") == (["milter"], 78))
         #expect(try check(runner, free, "limits.hops=no") == (["configuration"], 78))
         let upstream = [
-            "http.public_url=https://id.example", "sign_in.upstream.issuer=https://id.example/x", "sign_in.upstream.client_id=x",
+            "http.public_url=https://id.example", "sign_in.upstream.issuer=https://id.example/x",
+            "sign_in.upstream.client_id=x",
             "sign_in.upstream.secret_file=nowhere",
         ]
-        #expect(try check(runner, free, upstream[0], upstream[1], upstream[2], upstream[3]) == (["sign_in.upstream"], 78))
+        #expect(
+            try check(runner, free, upstream[0], upstream[1], upstream[2], upstream[3]) == (
+                ["sign_in.upstream"], 78
+            ))
         // A key that belongs to another certificate.
-        let (one, other) = (runner.folder.appendingPathComponent("one").path, runner.folder.appendingPathComponent("other").path)
+        let (one, other) = (
+            runner.folder.appendingPathComponent("one").path,
+            runner.folder.appendingPathComponent("other").path
+        )
         for name in [one, other] {
             try #require(
                 try ManagedProcess.run(
                     "/usr/bin/openssl",
                     [
-                        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                        "-nodes", "-keyout",
                         name + ".key",
-                        "-out", name + ".pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "90",
+                        "-out", name + ".pem", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=DNS:localhost", "-days", "90",
                     ]
                 ).status == 0)
         }
         let certificate = "http.tls_certificate=\(one).pem"
         #expect(try check(runner, free, certificate, "http.tls_key=\(one).key") == ([], 0))
-        #expect(try check(runner, free, certificate, "http.tls_key=\(other).key") == (["http key"], 78))
+        #expect(
+            try check(runner, free, certificate, "http.tls_key=\(other).key") == (["http key"], 78))
         let keys = try #require(
-            try FileManager.default.subpathsOfDirectory(atPath: runner.folder.path).first { $0.hasSuffix("postern.keys") })
+            try FileManager.default.subpathsOfDirectory(atPath: runner.folder.path).first {
+                $0.hasSuffix("postern.keys")
+            })
         try FileManager.default.removeItem(at: runner.folder.appendingPathComponent(keys))
         #expect(try check(runner, free) == (["key file"], 78))
     }
@@ -125,7 +150,8 @@ private final class CaptureListener {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && listen(descriptor, 1) == 0 && getsockname(descriptor, $0, &length) == 0
+                bind(descriptor, $0, length) == 0 && listen(descriptor, 1) == 0
+                    && getsockname(descriptor, $0, &length) == 0
             }
         }
         try #require(isBound)

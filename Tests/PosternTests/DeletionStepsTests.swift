@@ -45,7 +45,9 @@ import Testing
     @Test func deletionSteps_stepFails_throwItsError() async {
         struct Failure: Error {}
         let pool = BlockingPool(.requests, threads: 1)
-        await #expect(throws: Failure.self) { try await DeletionSteps(pool: pool).run { throw Failure() } }
+        await #expect(throws: Failure.self) {
+            try await DeletionSteps(pool: pool).run { throw Failure() }
+        }
         await pool.stop()
     }
 

@@ -18,7 +18,8 @@ import Testing
     }
 
     private static func question(_ addresses: [String], ip: String = "192.0.2.1") throws -> String {
-        let message = "From: Billing <billing@app.example>\r\nTo: undisclosed-recipients:;\r\nSubject: x\r\n\r\nHello.\r\n"
+        let message =
+            "From: Billing <billing@app.example>\r\nTo: undisclosed-recipients:;\r\nSubject: x\r\n\r\nHello.\r\n"
         let question: [String: Any] = [
             "mail_from": "a@app.example", "rcpts": addresses, "ip": ip, "helo": "mx.app.example",
             "dns": ["app.example": ["TXT": ["v=spf1 ip4:192.0.2.1 -all"]]],
@@ -30,9 +31,11 @@ import Testing
     private static func answer(
         _ runner: CommandRunner, _ question: String, environment: [String: String] = [:]
     ) throws -> [String: Any] {
-        let explained = try runner.run(["explain", "--batch"], input: question + "\n", environment: environment)
+        let explained = try runner.run(
+            ["explain", "--batch"], input: question + "\n", environment: environment)
         try #require(explained.status == 0, "\(explained.errors)")
-        return try #require(try JSONSerialization.jsonObject(with: Data(explained.output.utf8)) as? [String: Any])
+        return try #require(
+            try JSONSerialization.jsonObject(with: Data(explained.output.utf8)) as? [String: Any])
     }
 
     private static func codes(_ answer: [String: Any]) -> [Int] {
@@ -49,7 +52,8 @@ import Testing
         #expect(copies.map(Self.codes) == [[250]])
         #expect(copies.first?["envelope_from"] as? String != answer["envelope_from"] as? String)
         // A single account has no copies.
-        #expect(try Self.answer(runner, Self.question([addresses[0], addresses[0]]))["copies"] == nil)
+        #expect(
+            try Self.answer(runner, Self.question([addresses[0], addresses[0]]))["copies"] == nil)
         // The output for people.
         try Data(#"{"app.example": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.utf8).write(
             to: runner.folder.appendingPathComponent("zone.json"))
@@ -63,12 +67,15 @@ import Testing
         #expect(text.output.contains("recipient <u2@home.example>"))
 
         // Without copies, the second recipient must come in a separate transaction.
-        let off = try Self.answer(runner, Self.question(addresses), environment: ["POSTERN_FAN_OUT": "off"])
+        let off = try Self.answer(
+            runner, Self.question(addresses), environment: ["POSTERN_FAN_OUT": "off"])
         #expect(Self.codes(off) == [250, 452] && off["copies"] == nil)
 
         // A fault of the message is reported to all, and nothing is copied.
         let forged = try Self.answer(runner, Self.question(addresses, ip: "198.51.100.1"))
-        #expect(forged["action"] as? String == "refuse" && Self.codes(forged) == [550, 550] && forged["copies"] == nil)
+        #expect(
+            forged["action"] as? String == "refuse" && Self.codes(forged) == [550, 550]
+                && forged["copies"] == nil)
 
         // A recipient that refuses makes the sender repeat the message; the copy contains the
         // reason.

@@ -7,6 +7,7 @@ import Logging
 import PosternConfiguration
 import TestSupport
 import Testing
+
 @testable import Service
 
 @Suite(.blocking) struct HousekeepingTests {
@@ -15,7 +16,8 @@ import Testing
     /// If one deletion fails, the others must not wait for the next hour, or for ever.
     @Test(.timeLimit(.minutes(2))) func housekeeping_oneDeletionFails_runsTheOthers() async throws {
         let runner = try CommandRunner.initialised()
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: Self.now)
+        let installation = try Installation.open(
+            flag: runner.configuration, environment: [:], now: Self.now)
         defer { try? installation.close() }
         let store = installation.store
         let old = Change(actor: "test", now: Self.now - 2_000 * 86_400)
@@ -27,16 +29,20 @@ import Testing
                 VALUES (\(team), 'juice.example', 1, '550 5.7.1', 'r', \(old.now), \(old.now), 1, 'f')
                 """)
             // The first deletion, and one between the audit and refusals of teams' mail.
-            try connection.runScript("ALTER TABLE stored_tokens RENAME TO away; ALTER TABLE checks RENAME TO away_too")
+            try connection.runScript(
+                "ALTER TABLE stored_tokens RENAME TO away; ALTER TABLE checks RENAME TO away_too")
         }
         #expect(try store.audit.entries().contains { $0.at == old.now })
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let service = HousekeepingService(
-            store: store, counters: CounterBuffer(store.counters), rejections: RejectionBuffer { _ in },
+            store: store, counters: CounterBuffer(store.counters),
+            rejections: RejectionBuffer { _ in },
             lastMail: store.persons.lastMailBuffer(),
-            tellUsers: { end.yield() }, reviewSuspensions: { [] }, pool: BlockingPool(.service, threads: 4),
+            tellUsers: { end.yield() }, reviewSuspensions: { [] },
+            pool: BlockingPool(.service, threads: 4),
             now: { Self.now },
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, deletionInterval: .seconds(3600))
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            deletionInterval: .seconds(3600))
         let running = Task { try await service.run() }
         for await _ in ends { break }
         running.cancel()

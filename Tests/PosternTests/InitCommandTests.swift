@@ -8,7 +8,8 @@ import Testing
 
 @Suite(.blocking) struct InitCommandTests {
     private func mode(_ url: URL) throws -> Int? {
-        (try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? NSNumber)?.intValue
+        (try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? NSNumber)?
+            .intValue
     }
 
     @Test func init_newFolder_isReadableByOwnerOnly() throws {
@@ -26,17 +27,23 @@ import Testing
     @Test func configKeys_withoutInstallation_printsEveryKey() throws {
         let runner = try CommandRunner()
         let lines = try runner.succeed("config", "keys").split(separator: "\n")
-        #expect(lines.map { $0.prefix { $0 != "\t" } } == ConfigurationKey.allCases.map { $0.rawValue[...] })
+        #expect(
+            lines.map { $0.prefix { $0 != "\t" } }
+                == ConfigurationKey.allCases.map { $0.rawValue[...] })
         let rows = try #require(try runner.json("config", "keys") as? [String: [String: Any]])
         #expect(rows.count == lines.count)
-        #expect(rows["limits.hops"]?["standard"] as? String == ConfigurationKey.limitsHops.facts.standardText)
+        #expect(
+            rows["limits.hops"]?["standard"] as? String
+                == ConfigurationKey.limitsHops.facts.standardText)
     }
 
     @Test func init_setOption_isWrittenToTheFile() throws {
         let runner = try CommandRunner()
         try runner.succeed(
-            "init", "--directory", "data", "--relay-domain", "relay.example", "--set", "limits.hops=30", "--set",
-            "http.trusted_proxies=192.0.2.7,2001:db8::/32", "--set", "http.public_url=https://id.example")
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--set",
+            "limits.hops=30", "--set",
+            "http.trusted_proxies=192.0.2.7,2001:db8::/32", "--set",
+            "http.public_url=https://id.example")
         func shown(_ key: String) throws -> String? {
             let rows = try runner.json("config", "show") as? [String: [String: Any]]
             return rows?[key].map { "\($0["value"] ?? "") \($0["source"] ?? "")" }
@@ -45,13 +52,17 @@ import Testing
         #expect(try shown("http.public_url")?.contains("https://id.example") == true)
         #expect(try shown("http.trusted_proxies")?.contains("2001:db8::/32") == true)
         for (wrong, status, word) in [
-            ("limits.hop=30", 78, "limits.hops"), ("limits.hops=many", 78, "whole number"), ("key_file=x", 78, "key_file"),
+            ("limits.hop=30", 78, "limits.hops"), ("limits.hops=many", 78, "whole number"),
+            ("key_file=x", 78, "key_file"),
         ] {
             try runner.fail(
-                "init", "--directory", "other", "--relay-domain", "relay.example", "--set", wrong, status: Int32(status),
+                "init", "--directory", "other", "--relay-domain", "relay.example", "--set", wrong,
+                status: Int32(status),
                 saying: word)
         }
-        #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("other").path))
+        #expect(
+            !FileManager.default.fileExists(
+                atPath: runner.folder.appendingPathComponent("other").path))
     }
 
     @Test func init_existingInstallation_isRefused() throws {
@@ -60,7 +71,8 @@ import Testing
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         let before = try Data(contentsOf: keys)
         try runner.fail(
-            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73, saying: "contains an installation")
+            "init", "--directory", "data", "--relay-domain", "relay.example", status: 73,
+            saying: "contains an installation")
         try FileManager.default.removeItem(atPath: runner.configuration)
         try runner.fail(
             "init", "--directory", "data", "--relay-domain", "relay.example", status: 73,
@@ -70,12 +82,17 @@ import Testing
 
     @Test func init_invalidArguments_createsNothing() throws {
         let runner = try CommandRunner()
-        try runner.fail("init", "--directory", "data", "--relay-domain", "not a domain", status: 78, saying: "relay_domains")
+        try runner.fail(
+            "init", "--directory", "data", "--relay-domain", "not a domain", status: 78,
+            saying: "relay_domains")
         try runner.fail("init", "--directory", "data", status: 64, saying: "--relay-domain")
         try runner.fail(
-            "init", "--directory", "data", "--relay-domain", "relay.example", "--operator-address", "me@relay.example",
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--operator-address",
+            "me@relay.example",
             status: 78, saying: "come back here")
-        #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("data").path))
+        #expect(
+            !FileManager.default.fileExists(
+                atPath: runner.folder.appendingPathComponent("data").path))
     }
 
     @Test func init_emptyFolder_isUsed() throws {
@@ -90,7 +107,8 @@ import Testing
         let runner = try CommandRunner.initialised()
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         for mode in [0o640, 0o604, 0o620] {
-            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: keys.path)
+            try FileManager.default.setAttributes(
+                [.posixPermissions: mode], ofItemAtPath: keys.path)
             try runner.fail("team", "list", status: 78, saying: "chmod 600")
         }
         try FileManager.default.removeItem(at: keys)
@@ -108,10 +126,12 @@ import Testing
     @Test func installation_missing_isReportedWithRemedy() throws {
         let runner = try CommandRunner()
         try runner.fail("team", "list", status: 78, saying: "postern init")
-        try runner.fail("team", "list", "--config", "elsewhere.yaml", status: 78, saying: "elsewhere.yaml")
+        try runner.fail(
+            "team", "list", "--config", "elsewhere.yaml", status: 78, saying: "elsewhere.yaml")
         let installed = try CommandRunner.initialised()
         for suffix in ["", "-wal", "-shm"] {
-            try? FileManager.default.removeItem(atPath: installed.folder.path + "/data/postern.db" + suffix)
+            try? FileManager.default.removeItem(
+                atPath: installed.folder.path + "/data/postern.db" + suffix)
         }
         try installed.fail("team", "list", status: 69, saying: "there is no database")
     }
@@ -120,7 +140,8 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         for arguments in [
-            ["team", "list", "--config", "data/postern.yaml"], ["team", "list", "--config", "data"],
+            ["team", "list", "--config", "data/postern.yaml"],
+            ["team", "list", "--config", "data"],
             ["--config", "data", "team", "list"], ["--config=data", "team", "list"],
         ] {
             let result = try runner.run(arguments, environment: ["POSTERN_CONFIG": "/nonexistent"])

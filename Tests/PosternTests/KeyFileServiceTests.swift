@@ -1,7 +1,7 @@
 // A changed key file under a running service, and a mail engine that cannot use it at once.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import HTTP
 import Logging
@@ -19,13 +19,15 @@ import Testing
     /// has the new ones.
     @Test func keyFileService_changeFails_triesAgain() async throws {
         let runner = try CommandRunner.initialised()
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_790_000_000)
+        let installation = try Installation.open(
+            flag: runner.configuration, environment: [:], now: 1_790_000_000)
         defer { try? installation.close() }
         let pool = BlockingPool(.requests, threads: 1)
         let before = installation.keys
         let attempts = Mutex(0)
         let service = KeyFileService(
-            installation: installation, pool: pool, now: { 1_790_000_000 }, logger: Logger(label: "test"),
+            installation: installation, pool: pool, now: { 1_790_000_000 },
+            logger: Logger(label: "test"),
             inUse: ValueHolder(before),
             changed: {
                 let attempt = attempts.withLock { count -> Int in

@@ -19,7 +19,9 @@ import Testing
         let nextAt: String?
 
         /// The values that identify it.
-        var name: String { [kind, purpose ?? domain ?? algorithm ?? "", id, state].joined(separator: " ") }
+        var name: String {
+            [kind, purpose ?? domain ?? algorithm ?? "", id, state].joined(separator: " ")
+        }
 
         enum CodingKeys: String, CodingKey {
             case kind, id, purpose, domain, algorithm, state, since, next
@@ -37,7 +39,8 @@ import Testing
         let selector = try #require(keys.first { $0.kind == "dkim" }?.id)
         #expect(
             keys.map(\.name) == [
-                "file seal a active", "file index a active", "file token a active", "dkim old.example \(selector) active",
+                "file seal a active", "file index a active", "file token a active",
+                "dkim old.example \(selector) active",
                 "dkim relay.example \(selector) active",
             ])
         #expect(
@@ -47,8 +50,12 @@ import Testing
                 "postern keys dkim generate --domain old.example makes the next",
                 "postern keys dkim generate --domain relay.example makes the next",
             ])
-        #expect(keys.map { $0.since == nil } == [true, true, true, false, false] && keys.allSatisfy { $0.nextAt == nil })
-        #expect(try runner.json("keys", "list") as? [NSDictionary] == runner.json("keys") as? [NSDictionary])
+        #expect(
+            keys.map { $0.since == nil } == [true, true, true, false, false]
+                && keys.allSatisfy { $0.nextAt == nil })
+        #expect(
+            try runner.json("keys", "list") as? [NSDictionary] == runner.json("keys")
+                as? [NSDictionary])
         let since = try #require(keys[3].since)
         let rows = try runner.succeed("keys").split(separator: "\n")
         #expect(rows[0] == "file\tseal a\tactive\t-\tpostern keys file rotate replaces it")
@@ -61,26 +68,40 @@ import Testing
         try runner.succeed("keys", "file", "rotate")
         try runner.succeed("keys", "file", "rotate", "token")
         try runner.succeed("keys", "signing", "generate")
-        try runner.succeed("keys", "dkim", "generate", "--domain", "relay.example", "--selector", "two")
-        func next(_ name: String) throws -> Key { try #require(try keys(runner).first { $0.name.hasPrefix(name) }) }
-        #expect(try next("file token a old").next == "it verifies until postern keys file retire token a")
-        #expect(try next("file mark a active").next == "it stays: its values cannot be hashed again")
+        try runner.succeed(
+            "keys", "dkim", "generate", "--domain", "relay.example", "--selector", "two")
+        func next(_ name: String) throws -> Key {
+            try #require(try keys(runner).first { $0.name.hasPrefix(name) })
+        }
+        #expect(
+            try next("file token a old").next
+                == "it verifies until postern keys file retire token a")
+        #expect(
+            try next("file mark a active").next == "it stays: its values cannot be hashed again")
         #expect(try next("file seal b active").next == "postern keys file rotate replaces it")
-        let pending = "publish its record, then postern keys dkim activate two --domain relay.example"
+        let pending =
+            "publish its record, then postern keys dkim activate two --domain relay.example"
         #expect(try next("dkim relay.example two pending").next == pending)
         let early = try next("signing ES256")
-        #expect(try keys(runner).filter { $0.kind == "signing" }.map(\.state).sorted() == ["active", "next"])
+        #expect(
+            try keys(runner).filter { $0.kind == "signing" }.map(\.state).sorted() == [
+                "active", "next",
+            ])
         #expect(early.algorithm == "ES256")
         let unused = try #require(try keys(runner).first { $0.state == "next" })
-        #expect(unused.next == "from \(unused.nextAt ?? "") on, postern keys signing rotate lets it sign")
+        #expect(
+            unused.next
+                == "from \(unused.nextAt ?? "") on, postern keys signing rotate lets it sign")
 
-        try runner.succeed("keys", "dkim", "activate", "two", "--domain", "relay.example", "--force")
+        try runner.succeed(
+            "keys", "dkim", "activate", "two", "--domain", "relay.example", "--force")
         try runner.succeed("keys", "signing", "rotate", "--early")
         let retiring = try next("dkim relay.example \(first) retiring")
         #expect(
             retiring.next == "keep its record until \(retiring.nextAt ?? ""), "
                 + "then postern keys dkim retire \(first) --domain relay.example")
-        let replaced = try #require(try keys(runner).first { $0.kind == "signing" && $0.state == "retiring" })
+        let replaced = try #require(
+            try keys(runner).first { $0.kind == "signing" && $0.state == "retiring" })
         #expect(replaced.next == "it is retired automatically at \(replaced.nextAt ?? "")")
 
         // Two weeks and a day later.
@@ -91,13 +112,17 @@ import Testing
         ] {
             try #require(
                 try ProgramRun([
-                    "/usr/bin/python3", "-c", "import sqlite3,sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])",
+                    "/usr/bin/python3", "-c",
+                    "import sqlite3,sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])",
                     database, change,
                 ]).status == 0)
         }
-        let over = "postern keys dkim retire \(first) --domain relay.example, then remove its record"
+        let over =
+            "postern keys dkim retire \(first) --domain relay.example, then remove its record"
         #expect(try next("dkim relay.example \(first) retiring").next == over)
-        #expect(try keys(runner).first { $0.state == "next" }?.next == "postern keys signing rotate lets it sign")
+        #expect(
+            try keys(runner).first { $0.state == "next" }?.next
+                == "postern keys signing rotate lets it sign")
 
         try runner.succeed("keys", "dkim", "retire", first, "--domain", "relay.example")
         try runner.succeed("keys", "signing", "retire", replaced.id, "--yes")

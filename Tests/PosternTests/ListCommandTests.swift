@@ -17,10 +17,12 @@ import Testing
     private func world() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_790_000_000)
+        let installation = try Installation.open(
+            flag: runner.configuration, environment: [:], now: 1_790_000_000)
         defer { try? installation.close() }
         try installation.store.database.write(.durable) { connection throws(StoreFailure) in
-            let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(Self.count))"
+            let numbers =
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(Self.count))"
             for statement in [
                 "INSERT INTO users (handle, created_at) \(numbers) SELECT 'u' || CAST(10000 + i AS TEXT), 1 FROM n",
                 """
@@ -47,10 +49,14 @@ import Testing
             let rows = try #require(
                 try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [[String: Any]])
             let names = rows.compactMap { $0[member] as? String }
-            #expect(names.count == Self.count && names == names.sorted() && Set(names).count == Self.count)
+            #expect(
+                names.count == Self.count && names == names.sorted()
+                    && Set(names).count == Self.count)
             #expect(json.components(separatedBy: "\n  },\n  {\n").count == Self.count)
         }
-        #expect(try (runner.json("account", "list", "--team", "juice", "--user", "u10007") as? [Any])?.count == 1)
+        #expect(
+            try (runner.json("account", "list", "--team", "juice", "--user", "u10007") as? [Any])?
+                .count == 1)
     }
 
     @Test func list_noEntries_isEmptyArray() throws {
@@ -60,7 +66,9 @@ import Testing
             #expect(try runner.succeed(noun, "list") == "")
         }
         let nothing = try runner.run(["audit", "--action", "nothing", "--json"])
-        #expect(nothing.output == "[\n\n]\n" && nothing.errors.contains("no entry has the action nothing"))
+        #expect(
+            nothing.output == "[\n\n]\n"
+                && nothing.errors.contains("no entry has the action nothing"))
         // Nothing is printed before it is known that there is something to list.
         for arguments in [["--team", "nobody"], ["--user", "nobody"]] {
             let result = try runner.run(["account", "list", "--json"] + arguments)
@@ -69,13 +77,18 @@ import Testing
     }
 
     /// After `head` ends, more output is left than a pipe can buffer.
-    @Test(arguments: ["", "trap '' PIPE; "]) func list_outputClosedEarly_ends(_ before: String) throws {
+    @Test(arguments: ["", "trap '' PIPE; "]) func list_outputClosedEarly_ends(
+        _ before: String
+    ) throws {
         let runner = try world()
-        let script = before + "{ \"$0\" account list --json; echo $? > status; } 2> errors | head -n 1 > first"
+        let script =
+            before
+            + "{ \"$0\" account list --json; echo $? > status; } 2> errors | head -n 1 > first"
         let null = try FileHandle(forUpdating: URL(fileURLWithPath: "/dev/null"))
         let shell = try SystemProcess(
             "/bin/sh", ["-c", script, CommandRunner.executable.path],
-            environment: ["PATH": "/usr/bin:/bin", "POSTERN_CONFIG": runner.configuration], directory: runner.folder.path,
+            environment: ["PATH": "/usr/bin:/bin", "POSTERN_CONFIG": runner.configuration],
+            directory: runner.folder.path,
             descriptors: (null.fileDescriptor, null.fileDescriptor, null.fileDescriptor))
         #expect(shell.wait() == 0)
         func text(_ name: String) throws -> String {

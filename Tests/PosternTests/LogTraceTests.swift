@@ -32,15 +32,20 @@ import Testing
     }
 
     @Test(arguments: [
-        "4A1B2C3D4E", "4a1b2c3d4e:", "<m-1@juice.example>", "[abcdefgh]", "5F5F5F5F5F", "6A6A6A6A6A", "jane@home.example",
+        "4A1B2C3D4E", "4a1b2c3d4e:", "<m-1@juice.example>", "[abcdefgh]", "5F5F5F5F5F",
+        "6A6A6A6A6A", "jane@home.example",
     ])
     func lines_anyClueOfAMessage_areAllOfIt(clue: String) {
         let found = lines(clue)
-        #expect(found.count == 10 && !found.contains { $0.contains("o27n2eps") || $0.contains("7B7B") }, "\(found)")
+        #expect(
+            found.count == 10 && !found.contains { $0.contains("o27n2eps") || $0.contains("7B7B") },
+            "\(found)")
     }
 
     @Test func lines_aRefusal_areThoseWithItsReference() {
-        #expect(lines("o27n2eps").count == 2 && lines("7B7B7B7B7B").count == 2 && lines("bcdefghi").count == 2)
+        #expect(
+            lines("o27n2eps").count == 2 && lines("7B7B7B7B7B").count == 2
+                && lines("bcdefghi").count == 2)
         #expect(lines("4A1B2C").isEmpty && lines("").isEmpty && lines("nothing").isEmpty)
     }
 
@@ -49,7 +54,10 @@ import Testing
             "mx postfix/smtp[4]: 4Zx: to=<jane@home.example>, orig_to=<x7k2m9q4wd@relay.example>, x",
             "mx postfix/smtp[4]: 4Zx: to=<j…@home.example>, orig_to=<x7k2m9q4wd@relay.example>, x"
         ),
-        ("mx postfix/smtp[4]: 4Zx: to=<\"jane doe\"@home.example>", "mx postfix/smtp[4]: 4Zx: to=<\"…@home.example>"),
+        (
+            "mx postfix/smtp[4]: 4Zx: to=<\"jane doe\"@home.example>",
+            "mx postfix/smtp[4]: 4Zx: to=<\"…@home.example>"
+        ),
         ("mx postfix/smtp[4]: 4Zx: to=<jane@[192.0.2.7]>", "mx postfix/smtp[4]: 4Zx: to=<j…@…>"),
         (
             "mx postfix/smtp[4]: 4Zx: status=bounced (550 jane.doe at home.example, mailto:jane%40home.example)",
@@ -67,7 +75,10 @@ import Testing
             "mx postfix/cleanup[4]: 4Zx: warning: header Subject: =?utf-8?Q?jane=40home.example?= from local",
             "mx postfix/cleanup[4]: 4Zx: warning: header Subject: … from local"
         ),
-        ("mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>", "mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>"),
+        (
+            "mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>",
+            "mx postfix/smtpd[4]: helo=<mx.juice.example> from=<>"
+        ),
         (
             "mx postern[9]: notice accept address=x7k2m9q4wd@relay.example",
             "mx postern[9]: notice accept address=x7k2m9q4wd@relay.example"
@@ -76,7 +87,10 @@ import Testing
             "2026-11-21T08:51:18.769Z notice 550 address=x7k2m9q4wd@relay.example",
             "2026-11-21T08:51:18.769Z notice 550 address=x7k2m9q4wd@relay.example"
         ),
-        ("mx postfix/smtpd[4]: postern[9]: jane@home.example", "mx postfix/smtpd[4]: postern[9]: …"),
+        (
+            "mx postfix/smtpd[4]: postern[9]: jane@home.example",
+            "mx postfix/smtpd[4]: postern[9]: …"
+        ),
         ("mx rspamd[4]: jane@home.example", "mx rspamd[4]: …"),
     ]) func masked_anyForm_showsNoInbox(line: String, masked: String) {
         #expect(LogTrace.masked(Array(line.utf8)[...]) { $0.hasSuffix("@relay.example") } == masked)
@@ -88,16 +102,23 @@ import Testing
         let runner = try CommandRunner.initialised()
         try Data(LogTraceTests.log.utf8).write(to: runner.folder.appendingPathComponent("mail.log"))
         let shown = try runner.succeed("trace", "4A1B2C3D4E", "--log", "mail.log")
-        #expect(shown.split(separator: "\n").count == 10 && !shown.contains("jane@") && shown.contains("j…@home.example"))
+        #expect(
+            shown.split(separator: "\n").count == 10 && !shown.contains("jane@")
+                && shown.contains("j…@home.example"))
         #expect(shown.contains("x7k2m9q4wd@relay.example") && !shown.contains("m=juice.example"))
         #expect(!(try runner.succeed("audit", "--action", "mail.trace")).contains("mail"))
-        #expect(try runner.succeed("trace", "4A1B2C3D4E", "--log", "mail.log", "--reveal").contains("to=<jane@home.example>"))
+        #expect(
+            try runner.succeed("trace", "4A1B2C3D4E", "--log", "mail.log", "--reveal").contains(
+                "to=<jane@home.example>"))
         for clue in ["jane＠home.example", "jane%40home.example", "jane", "<jane@home.example>"] {
             _ = try runner.run(["trace", clue, "--log", "mail.log", "--reveal"])
         }
         let audit = try runner.succeed("audit", "--action", "mail.trace")
-        #expect(audit.contains("mail.trace\tmail\t4A1B2C3D4E") && !audit.contains("jane"), "\(audit)")
-        try runner.fail("trace", "ABCDEF0123", "--log", "mail.log", status: 66, saying: "no line has it among 14 lines")
+        #expect(
+            audit.contains("mail.trace\tmail\t4A1B2C3D4E") && !audit.contains("jane"), "\(audit)")
+        try runner.fail(
+            "trace", "ABCDEF0123", "--log", "mail.log", status: 66,
+            saying: "no line has it among 14 lines")
         try runner.fail("trace", "x", "--log", "none.log", status: 66, saying: "none.log")
     }
 
@@ -108,8 +129,13 @@ import Testing
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified")
         let address = try runner.succeed("address", "issue", "juice", "jane")
         let shown = try runner.succeed("address", "decode", address)
-        #expect(shown.contains("kind\trelay address") && shown.contains("user\tjane") && shown.contains("account\t1"))
-        try runner.fail("address", "decode", "a@elsewhere.example", status: 65, saying: "not at a relay domain")
-        try runner.fail("address", "decode", "nobody22222@relay.example", status: 66, saying: "no relay address")
+        #expect(
+            shown.contains("kind\trelay address") && shown.contains("user\tjane")
+                && shown.contains("account\t1"))
+        try runner.fail(
+            "address", "decode", "a@elsewhere.example", status: 65, saying: "not at a relay domain")
+        try runner.fail(
+            "address", "decode", "nobody22222@relay.example", status: 66, saying: "no relay address"
+        )
     }
 }

@@ -41,10 +41,13 @@ import Testing
         let abstract: String?
 
         /// Options that the page describes once for all commands.
-        var isGeneral: Bool { ["config", "set", "help", "version", "json"].contains(preferredName?.name) }
+        var isGeneral: Bool {
+            ["config", "set", "help", "version", "json"].contains(preferredName?.name)
+        }
     }
 
-    private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "docs")
 
     /// The text for a separate line.
@@ -89,23 +92,35 @@ import Testing
     }
 
     private static func entries(_ command: Command, _ words: [String]) -> String {
-        let shown = (command.subcommands ?? []).filter { $0.shouldDisplay ?? true && $0.commandName != "help" }
-        guard shown.isEmpty else { return shown.map { entries($0, words + [$0.commandName]) }.joined() }
+        let shown = (command.subcommands ?? []).filter {
+            $0.shouldDisplay ?? true && $0.commandName != "help"
+        }
+        guard shown.isEmpty else {
+            return shown.map { entries($0, words + [$0.commandName]) }.joined()
+        }
         let arguments = (command.arguments ?? []).filter(\.shouldDisplay)
-        let usages = arguments.filter { !$0.isGeneral || $0.preferredName?.name == "json" }.map(usage)
-        var text = ".TP\n" + (["\\fB\(roff(words.joined(separator: " ")))\\fP"] + usages).joined(separator: " ") + "\n"
+        let usages = arguments.filter { !$0.isGeneral || $0.preferredName?.name == "json" }.map(
+            usage)
+        var text =
+            ".TP\n"
+            + (["\\fB\(roff(words.joined(separator: " ")))\\fP"] + usages).joined(separator: " ")
+            + "\n"
         text += prose((command.abstract ?? "") + (command.discussion.map { "\n\n" + $0 } ?? ""))
         let described = arguments.filter { !$0.isGeneral && $0.abstract != nil }
         if !described.isEmpty {
             text += ".RS\n"
             for argument in described {
                 let names = (argument.names ?? []).map { "\\fB\(roff($0.text))\\fP" }
-                let value = argument.kind == "flag" ? nil : argument.valueName.map { "\\fI\(roff($0))\\fP" }
+                let value =
+                    argument.kind == "flag" ? nil : argument.valueName.map { "\\fI\(roff($0))\\fP" }
                 text +=
                     ".TP\n\((([names.joined(separator: ", ")] + [value].compactMap { $0 }).filter { !$0.isEmpty }).joined(separator: " "))\n"
-                var facts = argument.allValues.map { ["one of \($0.joined(separator: ", "))"] } ?? []
+                var facts =
+                    argument.allValues.map { ["one of \($0.joined(separator: ", "))"] } ?? []
                 facts += argument.defaultValue.map { ["default \($0)"] } ?? []
-                text += prose((argument.abstract ?? "") + (facts.isEmpty ? "" : " (\(facts.joined(separator: "; ")))"))
+                text += prose(
+                    (argument.abstract ?? "")
+                        + (facts.isEmpty ? "" : " (\(facts.joined(separator: "; ")))"))
             }
             text += ".RE\n"
         }
@@ -114,9 +129,13 @@ import Testing
 
     @Test func manPage_commands_areThoseOfTheProgram() throws {
         let tool = try JSONDecoder().decode(Tool.self, from: Data(Postern._dumpHelp().utf8))
-        let groups = (tool.command.subcommands ?? []).filter { $0.shouldDisplay ?? true && $0.commandName != "help" }
+        let groups = (tool.command.subcommands ?? []).filter {
+            $0.shouldDisplay ?? true && $0.commandName != "help"
+        }
         try #require(groups.count > 30)
-        let made = groups.map { ".SS \(Self.roff($0.commandName))\n" + Self.entries($0, ["postern", $0.commandName]) }.joined()
+        let made = groups.map {
+            ".SS \(Self.roff($0.commandName))\n" + Self.entries($0, ["postern", $0.commandName])
+        }.joined()
         try Self.compare(made, "commands", in: "postern.1")
     }
 
@@ -135,7 +154,8 @@ import Testing
     private static func compare(_ made: String, _ what: String, in name: String) throws {
         let page = docs.appending(path: name)
         let text = try String(contentsOf: page, encoding: .utf8)
-        let start = try #require(text.range(of: ".\\\" \(what): written by ManPageTests\n")?.upperBound)
+        let start = try #require(
+            text.range(of: ".\\\" \(what): written by ManPageTests\n")?.upperBound)
         let end = try #require(text.range(of: ".\\\" end of \(what)\n")?.lowerBound)
         if ProcessInfo.processInfo.environment["POSTERN_TEST_RECORD"] == "1" {
             try Data((String(text[..<start]) + made + text[end...]).utf8).write(to: page)

@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct PolicyPageTests {
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../..")
         .standardizedFileURL
 
     /// A command, and the output that the page shows below it.
@@ -18,7 +19,9 @@ import Testing
 
     /// The fenced blocks of a kind, in their order.
     private static func blocks(_ page: String, _ kind: String) -> [String] {
-        page.components(separatedBy: "\n```\(kind)\n").dropFirst().compactMap { $0.components(separatedBy: "\n```\n").first }
+        page.components(separatedBy: "\n```\(kind)\n").dropFirst().compactMap {
+            $0.components(separatedBy: "\n```\n").first
+        }
     }
 
     private static func examples(_ page: String) -> [Example] {
@@ -37,13 +40,16 @@ import Testing
     /// depend.
     private static func masked(_ text: String) -> String {
         text.replacing(#/\b[0-9a-f]{12}\b/#, with: "hhhhhhhhhhhh")
-            .replacing(#/\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "yyyy-mm-ddThh:mm:ssZ").replacing("\r\n", with: "\n")
-            .replacing(#/ +$/#.anchorsMatchLineEndings(), with: "").trimmingCharacters(in: .newlines)
+            .replacing(#/\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "yyyy-mm-ddThh:mm:ssZ")
+            .replacing("\r\n", with: "\n")
+            .replacing(#/ +$/#.anchorsMatchLineEndings(), with: "").trimmingCharacters(
+                in: .newlines)
     }
 
     @Test func policyDocument_everyExample_printsWhatIsShown() throws {
         let page = try ["POLICY", "POLICY-REFERENCE", "POLICY-ACTIVATE"].map {
-            try String(contentsOf: Self.root.appendingPathComponent("docs/\($0).md"), encoding: .utf8)
+            try String(
+                contentsOf: Self.root.appendingPathComponent("docs/\($0).md"), encoding: .utf8)
         }.joined(separator: "\n")
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -52,10 +58,16 @@ import Testing
         let folder = runner.folder.appendingPathComponent("pol")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let yaml = Self.blocks(page, "yaml")
-        let files = [("policy.yaml", yaml[0]), ("tests.yaml", yaml[1]), ("bad-prefixes.txt", Self.blocks(page, "text")[0])]
-        for (name, text) in files { try Data((text + "\n").utf8).write(to: folder.appendingPathComponent(name)) }
+        let files = [
+            ("policy.yaml", yaml[0]), ("tests.yaml", yaml[1]),
+            ("bad-prefixes.txt", Self.blocks(page, "text")[0]),
+        ]
+        for (name, text) in files {
+            try Data((text + "\n").utf8).write(to: folder.appendingPathComponent(name))
+        }
         try FileManager.default.createSymbolicLink(
-            at: runner.folder.appendingPathComponent("policy"), withDestinationURL: Self.root.appendingPathComponent("policy"))
+            at: runner.folder.appendingPathComponent("policy"),
+            withDestinationURL: Self.root.appendingPathComponent("policy"))
 
         let examples = Self.examples(page)
         #expect(examples.count >= 25)
@@ -66,7 +78,8 @@ import Testing
                 "/usr/bin/env",
                 ["script", "-qec", "stty cols 200; " + example.command, "/dev/null"],
                 environment: [
-                    "PATH": path, "POSTERN_CONFIG": runner.configuration, "NO_COLOR": "1", "TERM": "dumb", "SHELL": "/bin/bash",
+                    "PATH": path, "POSTERN_CONFIG": runner.configuration, "NO_COLOR": "1",
+                    "TERM": "dumb", "SHELL": "/bin/bash",
                 ],
                 directory: runner.folder.path)
             run.closeInput()

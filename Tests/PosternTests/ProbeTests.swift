@@ -13,7 +13,9 @@ import Testing
 
     private func identity(_ secret: UInt8 = 7) throws -> ProbeIdentity {
         let keys = try #require(
-            TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: secret, count: 32)], active: UInt8(ascii: "a")))
+            TokenKeys(
+                keys: [UInt8(ascii: "a"): Array(repeating: secret, count: 32)],
+                active: UInt8(ascii: "a")))
         return ProbeIdentity(keys: keys, domain: "relay.example")
     }
 
@@ -35,10 +37,13 @@ import Testing
         #expect(!identity.isProved(header(field, field), now: Self.now))
         #expect(!identity.isProved(header(), now: Self.now))
         for value in [
-            "", "x y", "1790000900 a", "1790000900 aaaaaaaaaaaaaaaaaaaaaaaaaaa", "99999999999999999999 ab",
+            "", "x y", "1790000900 a", "1790000900 aaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "99999999999999999999 ab",
             "1790000900 b" + String(repeating: "a", count: 26),
         ] {
-            #expect(!identity.isProved(header(HeaderField(ProbeIdentity.fieldName, value)), now: Self.now))
+            #expect(
+                !identity.isProved(
+                    header(HeaderField(ProbeIdentity.fieldName, value)), now: Self.now))
         }
     }
 
@@ -46,10 +51,16 @@ import Testing
         let identity = try identity()
         let address = identity.relayAddress(now: Self.now)
         #expect(address.localPart.utf8.count == 16)
-        #expect(identity.isRelayAddress(address.localPart, domain: "relay.example", now: Self.now + 3600))
-        #expect(!identity.isRelayAddress(address.localPart, domain: "relay.example", now: Self.now + 7200))
+        #expect(
+            identity.isRelayAddress(
+                address.localPart, domain: "relay.example", now: Self.now + 3600))
+        #expect(
+            !identity.isRelayAddress(
+                address.localPart, domain: "relay.example", now: Self.now + 7200))
         #expect(!identity.isRelayAddress(address.localPart, domain: "other.example", now: Self.now))
-        #expect(!(try self.identity(8)).isRelayAddress(address.localPart, domain: "relay.example", now: Self.now))
+        #expect(
+            !(try self.identity(8)).isRelayAddress(
+                address.localPart, domain: "relay.example", now: Self.now))
     }
 
     private struct Failing: SenderAuthenticator {
@@ -57,20 +68,30 @@ import Testing
             func update(body: UnsafeRawBufferPointer) {}
             func finish() -> AuthenticationEvidence { AuthenticationEvidence() }
         }
-        func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session() }
+        func begin(
+            client: SMTPClientIdentity, header: HeaderSection, now: Int64
+        ) -> any AuthenticationSession { Session() }
     }
 
     @Test func probeProof_anotherAuthor_isNotProved() throws {
         let identity = try identity()
         let authenticator = ProbingAuthenticator(Failing(), probe: identity)
-        let client = SMTPClientIdentity(address: "127.0.0.1", helo: "x.example", mailFrom: "anna@home.example")
-        let proved = authenticator.begin(client: client, header: header(identity.proof(now: Self.now)), now: Self.now).finish()
-        #expect(throws: Never.self) { try ReplyProof.prove(author: identity.author, evidence: proved) }
+        let client = SMTPClientIdentity(
+            address: "127.0.0.1", helo: "x.example", mailFrom: "anna@home.example")
+        let proved = authenticator.begin(
+            client: client, header: header(identity.proof(now: Self.now)), now: Self.now
+        ).finish()
+        #expect(throws: Never.self) {
+            try ReplyProof.prove(author: identity.author, evidence: proved)
+        }
         #expect(throws: Refusal.self) {
-            try ReplyProof.prove(author: AddrSpec(localPart: "anna", domain: "home.example"), evidence: proved)
+            try ReplyProof.prove(
+                author: AddrSpec(localPart: "anna", domain: "home.example"), evidence: proved)
         }
         let unproved = authenticator.begin(client: client, header: header(), now: Self.now).finish()
-        #expect(throws: Refusal.self) { try ReplyProof.prove(author: identity.author, evidence: unproved) }
+        #expect(throws: Refusal.self) {
+            try ReplyProof.prove(author: identity.author, evidence: unproved)
+        }
     }
 
     @Test func probeAccount_isNoStoredAccount() throws {
@@ -78,7 +99,8 @@ import Testing
         let account = try identity().account(now: Self.now)
         #expect(
             account.inboxes.allSatisfy {
-                $0.address.revealed.domain.hasSuffix(".invalid") || $0.address.revealed.domain == "relay.example"
+                $0.address.revealed.domain.hasSuffix(".invalid")
+                    || $0.address.revealed.domain == "relay.example"
             })
     }
 }

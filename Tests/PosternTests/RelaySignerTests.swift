@@ -1,7 +1,7 @@
 // A running relay applies changes of its keys.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import PosternConfiguration
 import Relay
@@ -11,7 +11,8 @@ import Testing
 @Suite(.blocking) struct RelaySignerTests {
     @Test func refresh_keysChangedElsewhere_loadsThem() throws {
         let runner = try CommandRunner.initialised()
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_795_000_000)
+        let installation = try Installation.open(
+            flag: runner.configuration, environment: [:], now: 1_795_000_000)
         defer { try? installation.close() }
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         #expect(signer.counts == ["relay.example": 1, "old.example": 1])
@@ -33,7 +34,8 @@ import Testing
 
     @Test func refresh_unreadableKey_keepsTheOldKeys() throws {
         let runner = try CommandRunner.initialised()
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_795_000_000)
+        let installation = try Installation.open(
+            flag: runner.configuration, environment: [:], now: 1_795_000_000)
         defer { try? installation.close() }
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let change = Change(actor: "test", now: 1_795_000_000)

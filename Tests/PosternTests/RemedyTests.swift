@@ -8,18 +8,25 @@ import Testing
 
 @Suite(.blocking) struct RemedyTests {
     @Test func operatingDocument_remedies_areThoseDeclared() throws {
-        let rows = RemedyCommand.Kind.allCases.map(\.facts).map { "| `\($0.form.joined(separator: " "))` | \($0.state) |\n" }
+        let rows = RemedyCommand.Kind.allCases.map(\.facts).map {
+            "| `\($0.form.joined(separator: " "))` | \($0.state) |\n"
+        }
         let table = "| command | when |\n|---|---|\n" + rows.joined()
-        #expect(try DocumentSection("remedies", by: "RemedyTests", in: "OPERATING-DOCTOR.md").holds(table))
+        #expect(
+            try DocumentSection("remedies", by: "RemedyTests", in: "OPERATING-DOCTOR.md").holds(
+                table))
     }
 
     /// A command in prose cannot be run by a program, and no test would check it.
     @Test func remedy_inSources_namesNoCommandInWords() throws {
         for folder in ["Sources/Doctor", "Sources/Monitoring"] {
             let root = Folders.package.appending(path: folder)
-            for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
-                let lines = try String(contentsOf: root.appending(path: path), encoding: .utf8).split(separator: "\n")
-                let command = #/\bpostern (?!serve\b|with\b|that\b|restore\b|init\b)[a-z]+ |\bss -|\bchmod |\bchown /#
+            for path in try FileManager.default.subpathsOfDirectory(atPath: root.path)
+            where path.hasSuffix(".swift") {
+                let lines = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+                    .split(separator: "\n")
+                let command =
+                    #/\bpostern (?!serve\b|with\b|that\b|restore\b|init\b)[a-z]+ |\bss -|\bchmod |\bchown /#
                 for line in lines where line.lowercased().contains("remedy") {
                     #expect(!line.contains(command), "\(path): \(line)")
                 }
@@ -41,7 +48,9 @@ import Testing
                 ["postern", "keys", "dkim", "publish", "k1", "--domain", "relay.example"],
             ])
         #expect(
-            remedy.with(["--config", "/x"]).commands.map(\.arguments).map { $0.suffix(2) == ["--config", "/x"] } == [
+            remedy.with(["--config", "/x"]).commands.map(\.arguments).map {
+                $0.suffix(2) == ["--config", "/x"]
+            } == [
                 true, false, true,
             ])
         let own: Remedy = "run \(.ownFile, "postern:", "/x")"
@@ -53,9 +62,11 @@ import Testing
             #expect(!arguments.contains { $0.contains { $0.isUppercase } }, "\(arguments)")
         }
         let check = Check.warning(.databaseMode, "x", remedy: "run \(.closeFile, "/a b")")
-        let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(check)) as? [String: Any]
+        let json =
+            try JSONSerialization.jsonObject(with: JSONEncoder().encode(check)) as? [String: Any]
         #expect(
-            json?["commands"] as? [[String]] == [["chmod", "600", "/a b"]] && json?["remedy"] as? String == "run chmod 600 '/a b'"
+            json?["commands"] as? [[String]] == [["chmod", "600", "/a b"]]
+                && json?["remedy"] as? String == "run chmod 600 '/a b'"
         )
         let advice = try JSONEncoder().encode(Check.ok(.disk, "x"))
         #expect(!String(decoding: advice, as: UTF8.self).contains("commands"))
@@ -75,25 +86,39 @@ import Testing
         }
         func subcommands(_ help: String) -> [String] {
             help.components(separatedBy: "SUBCOMMANDS:\n").dropFirst().flatMap { list in
-                list.split(separator: "\n").prefix { $0.hasPrefix("  ") }.filter { !$0.hasPrefix("   ") }.compactMap {
+                list.split(separator: "\n").prefix { $0.hasPrefix("  ") }.filter {
+                    !$0.hasPrefix("   ")
+                }.compactMap {
                     $0.split { " ,(".contains($0) }.first.map(String.init)
                 }
             }
         }
         let commands = subcommands(try #require(try help([])))
-        var proposed = RemedyCommand.Kind.allCases.map(\.facts.form).filter { $0[0] == "postern" }.map { form in
-            form.dropFirst().filter { $0.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") } }
-        }
-        for folder in ["Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/postern", "milter/postfix"] {
+        var proposed = RemedyCommand.Kind.allCases.map(\.facts.form).filter { $0[0] == "postern" }
+            .map { form in
+                form.dropFirst().filter {
+                    $0.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "-") }
+                }
+            }
+        for folder in [
+            "Sources/Doctor", "Sources/Monitoring", "Sources/Relay", "Sources/postern",
+            "milter/postfix",
+        ] {
             let root = Folders.package.appending(path: folder)
-            for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
+            for path in try FileManager.default.subpathsOfDirectory(atPath: root.path)
+            where path.hasSuffix(".swift") {
                 let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
-                for line in text.split(separator: "\n") where !line.drop(while: { $0 == " " }).hasPrefix("//") {
-                    for match in line.matches(of: /\bpostern ([a-z][a-z-]*(?: [a-z][a-z-]*)*)((?: --[a-z-]+)*)/) {
+                for line in text.split(separator: "\n")
+                where !line.drop(while: { $0 == " " }).hasPrefix("//") {
+                    for match in line.matches(
+                        of: /\bpostern ([a-z][a-z-]*(?: [a-z][a-z-]*)*)((?: --[a-z-]+)*)/)
+                    {
                         let words = match.output.1.split(separator: " ").map(String.init)
                         let options = match.output.2.split(separator: " ").map(String.init)
                         // "postern with the …" is not a command.
-                        if commands.contains(words[0]), !proposed.contains(words + options) { proposed.append(words + options) }
+                        if commands.contains(words[0]), !proposed.contains(words + options) {
+                            proposed.append(words + options)
+                        }
                     }
                 }
             }
@@ -110,11 +135,14 @@ import Testing
                 }
                 // After it come arguments, or the rest of the sentence, as in "postern setup
                 // again".
-                #expect(known.isEmpty || words == ["setup"], "postern \(line.joined(separator: " "))")
+                #expect(
+                    known.isEmpty || words == ["setup"], "postern \(line.joined(separator: " "))")
                 break
             }
             let text = try #require(try help(words), "postern \(words.joined(separator: " "))")
-            for option in options { #expect(text.contains(option), "postern \(line.joined(separator: " "))") }
+            for option in options {
+                #expect(text.contains(option), "postern \(line.joined(separator: " "))")
+            }
         }
     }
 }

@@ -16,9 +16,11 @@ import Testing
         let process = try ManagedProcess(
             "/bin/sh",
             [
-                "-c", "ulimit -v 8000000; exec \"$0\" \"$@\"", CommandRunner.executable.path, "serve", "--config",
+                "-c", "ulimit -v 8000000; exec \"$0\" \"$@\"", CommandRunner.executable.path,
+                "serve", "--config",
                 runner.configuration, "--set",
-                "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0", "--set", "http.public_url=http://127.0.0.1",
+                "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0", "--set",
+                "http.public_url=http://127.0.0.1",
             ])
         defer { process.end() }
         _ = try process.waitForLine(containing: "notice serving")

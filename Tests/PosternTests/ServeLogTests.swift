@@ -16,7 +16,8 @@ import Testing
         let process = try ManagedProcess(
             CommandRunner.executable.path,
             [
-                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(socket)", "--set",
+                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(socket)",
+                "--set",
                 "http.listen=127.0.0.1:0", "--set",
                 "http.public_url=http://127.0.0.1", "--set", "log.level=trace",
             ])
@@ -25,12 +26,16 @@ import Testing
         process.signal(SIGTERM)
         #expect(try process.waitForExit() == 0)
         let log = process.output
-        #expect(log.contains("sl-service=HousekeepingService") && log.contains("sl-service=APIService"))
+        #expect(
+            log.contains("sl-service=HousekeepingService") && log.contains("sl-service=APIService"))
         #expect(log.firstMatch(of: /\[\d+(, \d+){7}/)?.output == nil, "octets in a list")
         #expect(process.lines.allSatisfy { $0.utf8.count < 1_000 })
         let keys = try String(
-            contentsOfFile: (runner.configuration as NSString).deletingLastPathComponent + "/postern.keys", encoding: .utf8)
-        let secrets = keys.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").last }
+            contentsOfFile: (runner.configuration as NSString).deletingLastPathComponent
+                + "/postern.keys", encoding: .utf8)
+        let secrets = keys.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap {
+            $0.split(separator: " ").last
+        }
         #expect(secrets.count >= 3)
         for secret in secrets { #expect(!log.contains(secret)) }
     }
@@ -43,9 +48,11 @@ import Testing
         let process = try ManagedProcess(
             "/bin/sh",
             [
-                "-c", "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh", CommandRunner.executable.path,
+                "-c", "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh",
+                CommandRunner.executable.path,
                 "serve", "--config",
-                runner.configuration, "--set", "milter.socket=unix:\(socket)", "--set", "http.listen=off",
+                runner.configuration, "--set", "milter.socket=unix:\(socket)", "--set",
+                "http.listen=off",
             ] + more)
         defer { process.end() }
         _ = try process.waitForLine(containing: "serving")
@@ -59,29 +66,38 @@ import Testing
         let runner = try CommandRunner.initialised()
         let lines = try journal(runner)
         #expect(
-            lines.allSatisfy { $0.wholeMatch(of: /<[2-7]>(critical|error|warning|notice|info|debug|trace) .+/) != nil },
+            lines.allSatisfy {
+                $0.wholeMatch(of: /<[2-7]>(critical|error|warning|notice|info|debug|trace) .+/)
+                    != nil
+            },
             "\(lines)")
         #expect(lines.contains { $0.hasPrefix("<5>notice serving") })
         let objects = try journal(runner, ["--set", "log.format=json"])
         for line in objects {
             let text = try #require(line.wholeMatch(of: /<[2-7]>(\{.+\})/)).output.1
-            let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+            let object = try #require(
+                try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
             #expect(object["time"] == nil && object["level"] != nil && object["message"] != nil)
         }
         // Standard error of a shell under systemd leads elsewhere.
         #expect(
-            try runner.run(["serve", "--set", "milter.socket=nonsense"], environment: ["JOURNAL_STREAM": "1:1"]).errors.hasPrefix(
+            try runner.run(
+                ["serve", "--set", "milter.socket=nonsense"], environment: ["JOURNAL_STREAM": "1:1"]
+            ).errors.hasPrefix(
                 "postern: "))
     }
 
     /// The last line of a log in JSON must be JSON too.
     @Test func log_fatalError_isALineOfJSON() throws {
         let runner = try CommandRunner.initialised()
-        func fatal(_ arguments: String..., environment: [String: String] = [:]) throws -> [String: Any] {
+        func fatal(
+            _ arguments: String..., environment: [String: String] = [:]
+        ) throws -> [String: Any] {
             let result = try runner.run(["serve"] + arguments, environment: environment)
             #expect(result.status != 0)
             return try #require(
-                try JSONSerialization.jsonObject(with: Data(result.errors.utf8)) as? [String: Any], "\(result.errors)")
+                try JSONSerialization.jsonObject(with: Data(result.errors.utf8)) as? [String: Any],
+                "\(result.errors)")
         }
         // The configuration is wrong; the socket cannot be created; the key file is missing.
         for object in [
@@ -93,6 +109,8 @@ import Testing
                 object["level"] as? String == "critical" && object["time"] != nil
                     && (object["message"] as? String)?.isEmpty == false)
         }
-        #expect(try runner.run(["serve", "--set", "limits.hops=many"]).errors.hasPrefix("postern: --set: limits.hops"))
+        #expect(
+            try runner.run(["serve", "--set", "limits.hops=many"]).errors.hasPrefix(
+                "postern: --set: limits.hops"))
     }
 }

@@ -60,7 +60,8 @@ import Testing
         let process = try ManagedProcess(
             "/usr/bin/python3",
             [
-                "-c", launcher, CommandRunner.executable.path, "serve", "--config", runner.configuration, "--set",
+                "-c", launcher, CommandRunner.executable.path, "serve", "--config",
+                runner.configuration, "--set",
                 "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0",
             ], environment: ["NOTIFY_SOCKET": heard.path, "WATCHDOG_USEC": "200000"])
         defer { process.end() }
@@ -78,9 +79,13 @@ import Testing
         }
         #expect(ServiceManager(environment: [:]) == nil)
         let other = ServiceManager(
-            environment: ["NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"], pid: 2)
+            environment: [
+                "NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1",
+            ], pid: 2)
         #expect(other != nil && other?.watchdog == nil)
-        let own = ServiceManager(environment: ["NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "2"], pid: 2)
+        let own = ServiceManager(
+            environment: ["NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "2"],
+            pid: 2)
         #expect(own?.watchdog == .seconds(1))
         // No process listens: nothing happens.
         own?.isReady()
@@ -89,11 +94,15 @@ import Testing
     /// A database that starts some seconds after the service must not leave the unit failed
     /// permanently.
     @Test func unit_causeThatPasses_isTriedAgainWithoutEnd() throws {
-        let lines = try String(contentsOf: Folders.package.appending(path: "docs/postern.service"), encoding: .utf8)
-            .split(separator: "\n").map(String.init)
+        let lines = try String(
+            contentsOf: Folders.package.appending(path: "docs/postern.service"), encoding: .utf8
+        )
+        .split(separator: "\n").map(String.init)
         let unit = lines.prefix { $0 != "[Service]" }
         #expect(unit.contains("StartLimitIntervalSec=0") && lines.contains("Restart=on-failure"))
-        #expect(lines.contains { $0.hasPrefix("ExecStartPre=-") } && !lines.contains { $0.hasPrefix("ExecStartPre=/") })
+        #expect(
+            lines.contains { $0.hasPrefix("ExecStartPre=-") }
+                && !lines.contains { $0.hasPrefix("ExecStartPre=/") })
         // systemd restarts it after any status except 0.
         let runner = try CommandRunner.initialised()
         let away = "postgresql://postern@127.0.0.1:\(try FreePort.next())/postern"
@@ -107,11 +116,13 @@ import Testing
             if: FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze"),
             "skipped: systemd-analyze is not installed"))
     func unit_securityAnalysis_passes() throws {
-        let unit = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "../../docs/postern.service"
-        ).standardizedFileURL.path
+        let unit = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent(
+                "../../docs/postern.service"
+            ).standardizedFileURL.path
         let process = try ManagedProcess(
-            "/usr/bin/systemd-analyze", ["security", "--offline=true", "--no-pager", "--threshold=15", unit])
+            "/usr/bin/systemd-analyze",
+            ["security", "--offline=true", "--no-pager", "--threshold=15", unit])
         #expect(try process.waitForExit() == 0, "\(process.output.suffix(4_000))")
     }
 }

@@ -33,7 +33,8 @@ import Testing
         }
     }
 
-    private static let situation = SetupSituation(configuration: "/d/postern.yaml", hostname: "mx.relay.example")
+    private static let situation = SetupSituation(
+        configuration: "/d/postern.yaml", hostname: "mx.relay.example")
 
     @Test func setup_firstStart_showsAndRunsEachCommand() throws {
         let person = Person(["relay.example", "", "you@home.example", "", "y", "yes"])
@@ -42,20 +43,28 @@ import Testing
             person.commands == [
                 "postern init --directory /d --relay-domain relay.example --operator-address you@home.example --set hostname=mx.relay.example",
                 "postern config check", "systemctl enable --now postern", "postern setup postfix",
-                "postern setup postfix --apply", "postfix reload", "postern team add try --name A try",
+                "postern setup postfix --apply", "postfix reload",
+                "postern team add try --name A try",
                 "postern source add try you@home.example",
-                "postern user add you --inbox you@home.example --verified", "postern address issue try you", "postern doctor",
+                "postern user add you --inbox you@home.example --verified",
+                "postern address issue try you", "postern doctor",
             ])
         #expect(person.said.contains { $0.contains("relay.example. IN MX 10 mx.relay.example.") })
         for command in person.commands {
-            #expect(person.said.contains { $0.hasPrefix("$ ") && $0.filter { $0 != "\"" } == "$ " + command }, "\(command)")
+            #expect(
+                person.said.contains {
+                    $0.hasPrefix("$ ") && $0.filter { $0 != "\"" } == "$ " + command
+                }, "\(command)")
         }
     }
 
     /// The user and the program have the same name: only the program's is replaced.
     @Test func command_runAsTheUserPostern_namesUserAndProgram() {
         var command = GuidedCommand.postern("user", "add", "postern")
-        #expect(command.line(postern: "/opt/bin/postern") == ["/opt/bin/postern", "user", "add", "postern"])
+        #expect(
+            command.line(postern: "/opt/bin/postern") == [
+                "/opt/bin/postern", "user", "add", "postern",
+            ])
         command.user = "postern"
         #expect(
             command.line(postern: "/opt/bin/postern")
@@ -65,9 +74,12 @@ import Testing
 
     @Test func setup_invalidAnswers_asksAgain() throws {
         let person = Person([
-            "", "not a domain", "relay.example.", "Relay.example", "mx", "mx.relay.example", "you", "me@relay.example",
+            "", "not a domain", "relay.example.", "Relay.example", "mx", "mx.relay.example", "you",
+            "me@relay.example",
         ])
-        #expect(throws: SetupGuide.Ending.noMoreAnswers) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
+        #expect(throws: SetupGuide.Ending.noMoreAnswers) {
+            try SetupGuide(dialogue: person, situation: Self.situation).run()
+        }
         #expect(person.commands.isEmpty)
         #expect(person.said.contains("\"me@relay.example\" must not be at the relay domain."))
     }
@@ -79,11 +91,13 @@ import Testing
         (situation.hasPostfix, situation.hasSystemd) = (false, false)
         let as_ = "runuser -u postern -- "
         let person = Person(
-            ["", "you@home.example"], existing: [as_ + "postern team show try", as_ + "postern user show you"])
+            ["", "you@home.example"],
+            existing: [as_ + "postern team show try", as_ + "postern user show you"])
         try SetupGuide(dialogue: person, situation: situation).run()
         #expect(
             person.commands == [
-                as_ + "postern keys dkim publish", as_ + "postern config check", as_ + "postern address issue try you",
+                as_ + "postern keys dkim publish", as_ + "postern config check",
+                as_ + "postern address issue try you",
                 "postern doctor",
             ])
     }
@@ -91,7 +105,9 @@ import Testing
     @Test func setup_commandFails_ends() {
         let person = Person(
             ["relay.example", "", "you@home.example", "n"], failing: "postern config check")
-        #expect(throws: SetupGuide.Ending.failed) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
+        #expect(throws: SetupGuide.Ending.failed) {
+            try SetupGuide(dialogue: person, situation: Self.situation).run()
+        }
         #expect(person.commands.count == 2)
     }
 
@@ -100,14 +116,19 @@ import Testing
         let runner = try CommandRunner()
         let folder = runner.folder.appendingPathComponent("data").path
         let run = try ManagedProcess(
-            "/usr/bin/env", ["script", "-qec", "\(CommandRunner.executable.path) setup", "/dev/null"],
-            environment: ["POSTERN_CONFIG": folder + "/postern.yaml", "TERM": "dumb", "SHELL": "/bin/bash"],
+            "/usr/bin/env",
+            ["script", "-qec", "\(CommandRunner.executable.path) setup", "/dev/null"],
+            environment: [
+                "POSTERN_CONFIG": folder + "/postern.yaml", "TERM": "dumb", "SHELL": "/bin/bash",
+            ],
             directory: runner.folder.path)
         run.writeInput("relay.example\nmx.relay.example\nyou@home.example\n")
         try run.waitForLine(containing: "2. The DNS")
         run.closeInput()
         _ = try run.waitForExit()
-        #expect(run.output.contains("$ postern init") || run.output.contains("postern init --directory"))
+        #expect(
+            run.output.contains("$ postern init") || run.output.contains("postern init --directory")
+        )
         #expect(run.output.contains("_domainkey.relay.example"))
         #expect(FileManager.default.fileExists(atPath: folder + "/postern.keys"))
     }
@@ -116,7 +137,9 @@ import Testing
     @Test func setup_configurationPath_findsItsFolder() throws {
         let runner = try CommandRunner()
         let folder = runner.folder.path
-        func found(_ path: String) throws -> String { try SetupSituation.here(["POSTERN_CONFIG": path]).configuration }
+        func found(_ path: String) throws -> String {
+            try SetupSituation.here(["POSTERN_CONFIG": path]).configuration
+        }
         #expect(try found(folder + "/new/") == folder + "/new/postern.yaml")
         #expect(try found(folder) == folder + "/postern.yaml")
         #expect(try found(folder + "/new/postern.yaml") == folder + "/new/postern.yaml")

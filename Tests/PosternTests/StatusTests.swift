@@ -1,7 +1,7 @@
 // The output of `postern status` about services, the last hour and trouble.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import HTTP
 import InternetMessage
@@ -9,6 +9,7 @@ import Logging
 import PosternMetrics
 import TestSupport
 import Testing
+
 @testable import Doctor
 @testable import Monitoring
 @testable import PosternConfiguration
@@ -24,7 +25,8 @@ import Testing
 
         init() throws {
             runner = try CommandRunner.initialised()
-            installation = try Installation.open(flag: runner.configuration, environment: [:], now: now)
+            installation = try Installation.open(
+                flag: runner.configuration, environment: [:], now: now)
         }
 
         deinit { try? installation.close() }
@@ -32,12 +34,14 @@ import Testing
         /// The reports of a service that runs since `start`, after each minute up to `end`; `count`
         /// changes the counters in between.
         func serve(
-            pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil,
+            pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false,
+            queueTrouble: String? = nil,
             certificateTrouble: String? = nil, clockAhead: Double = 0,
             _ count: (ServiceMetrics) -> Void
         ) throws {
             let metrics = ServiceMetrics(version: "")
-            var maker = SnapshotMaker(metrics: metrics, startedAt: start, milter: "unix:/x", http: nil)
+            var maker = SnapshotMaker(
+                metrics: metrics, startedAt: start, milter: "unix:/x", http: nil)
             for at in stride(from: start, through: end, by: 60) {
                 let minute = maker.minute(now: at)
                 try report(maker.snapshot(now: at), pid, minute, at)
@@ -51,20 +55,27 @@ import Testing
             last.clockAhead = clockAhead
             try report(last, pid, nil, end + 2)
             guard endsWell else { return }
-            try installation.store.serviceStatus.remove(host: "mx1", pid: pid, minute: maker.minute(now: end + 4, isLast: true))
+            try installation.store.serviceStatus.remove(
+                host: "mx1", pid: pid, minute: maker.minute(now: end + 4, isLast: true))
         }
 
         private func report(
-            _ snapshot: ServiceSnapshot, _ pid: Int64, _ minute: ServiceStatusRepository.Minute?, _ now: Int64
+            _ snapshot: ServiceSnapshot, _ pid: Int64, _ minute: ServiceStatusRepository.Minute?,
+            _ now: Int64
         ) throws {
             let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
-            try installation.store.serviceStatus.report(host: "mx1", pid: pid, snapshot: text, minute: minute, now: now)
+            try installation.store.serviceStatus.report(
+                host: "mx1", pid: pid, snapshot: text, minute: minute, now: now)
         }
 
-        func report(at now: Int64 = StatusTests.now) throws -> StatusReport { try StatusReport(installation, now: now) }
+        func report(at now: Int64 = StatusTests.now) throws -> StatusReport {
+            try StatusReport(installation, now: now)
+        }
     }
 
-    private func relayed(_ report: StatusReport) -> Int { report.lastHour["messages forward relayed"] ?? 0 }
+    private func relayed(_ report: StatusReport) -> Int {
+        report.lastHour["messages forward relayed"] ?? 0
+    }
     private func relay(_ metrics: ServiceMetrics) { metrics.messages("forward", "relayed").add() }
 
     @Test func removals_overdue_areReported() throws {
@@ -83,7 +94,10 @@ import Testing
         #expect(try opened.report().removals.count == 1)
         var facts = LocalFacts()
         facts.removals = try StatusReport.removals(store, Self.now)
-        #expect(LocalChecks.judge(facts).contains { $0.name.kind == .removals && $0.verdict == .warning })
+        #expect(
+            LocalChecks.judge(facts).contains {
+                $0.name.kind == .removals && $0.verdict == .warning
+            })
         #expect(try store.removals.run(now: Self.now).isEmpty)
         #expect(try !isTold(Self.now))
     }
@@ -94,13 +108,18 @@ import Testing
         let change = Change(actor: "uid:0", now: Self.now)
         for number in 1...5 {
             let inbox = InboxAddress(AddrSpec(localPart: "p\(number)", domain: "home.example"))
-            _ = try store.users.add(id: "u\(number)", name: "U", inbox: inbox, isVerified: true, change)
+            _ = try store.users.add(
+                id: "u\(number)", name: "U", inbox: inbox, isVerified: true, change)
         }
         // As an earlier program left them.
         try store.database.write(.durable) { connection throws(StoreFailure) in
-            try connection.run("UPDATE inboxes SET suspended_at = ?1, suspended_failures = 5", [.integer(Self.now)])
+            try connection.run(
+                "UPDATE inboxes SET suspended_at = ?1, suspended_failures = 5", [.integer(Self.now)]
+            )
         }
-        func suspensions() throws -> [String] { try opened.report().warnings.map(\.text).filter { $0.contains("suspended") } }
+        func suspensions() throws -> [String] {
+            try opened.report().warnings.map(\.text).filter { $0.contains("suspended") }
+        }
         #expect(try suspensions().count == 1 && opened.report().notes.isEmpty)
         let returned = try store.inboxes.reviewSuspensions(
             rules: 1, providers: opened.installation.configuration.providers, now: Self.now)
@@ -116,7 +135,8 @@ import Testing
         var failed = FailedRemovals()
         let start = ContinuousClock.now
         func failure(_ reason: String, _ number: Int64 = 1) -> RemovalRepository.Failure {
-            RemovalRepository.Failure(item: .team(number), error: .permanent(.unexpectedData, reason))
+            RemovalRepository.Failure(
+                item: .team(number), error: .permanent(.unexpectedData, reason))
         }
         #expect(failed.passing(at: start).isEmpty)
         let answer1 = failed.isNew(failure("a"), at: start)
@@ -137,7 +157,8 @@ import Testing
     @Test func failedRemovals_stillFailing_areReportedHourly() throws {
         var failed = FailedRemovals()
         let start = ContinuousClock.now
-        let failure = RemovalRepository.Failure(item: .team(1), error: StoreFailure.permanent(.unexpectedData, "a"))
+        let failure = RemovalRepository.Failure(
+            item: .team(1), error: StoreFailure.permanent(.unexpectedData, "a"))
         let first = failed.isNew(failure, at: start)
         let second = failed.isNew(failure, at: start + .seconds(3599))
         let third = failed.isNew(failure, at: start + .seconds(3600))
@@ -158,7 +179,9 @@ import Testing
         #expect(report.hosts.map(\.isRunning) == [false])
         #expect(report.warnings.contains { $0.text.contains("no service is running") })
         // A service with a fast clock that reports by how much is running.
-        try opened.serve(pid: 11, from: Self.now + 3480, to: Self.now + 3598, clockAhead: 3600) { _ in }
+        try opened.serve(pid: 11, from: Self.now + 3480, to: Self.now + 3598, clockAhead: 3600) {
+            _ in
+        }
         #expect(try opened.report().hosts.filter(\.isRunning).map(\.pid) == [11])
         // The check that prevents a copy of the store uses this too.
         #expect(try opened.installation.store.runningServices(now: Self.now) == ["mx1, pid 11"])
@@ -169,14 +192,18 @@ import Testing
     @Test func teamRemove_rowsLocked_succeeds() throws {
         let opened = try Opened()
         let change = Change(actor: "uid:0", now: Self.now)
-        for team in ["juice", "milk"] { _ = try opened.installation.store.teams.add(id: team, name: team, change) }
+        for team in ["juice", "milk"] {
+            _ = try opened.installation.store.teams.add(id: team, name: team, change)
+        }
         try opened.installation.store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run("UPDATE teams SET removed_at = \(Self.now) WHERE handle = 'milk'")
         }
         let lock = opened.runner.folder.appendingPathComponent("data/postern.db-lock-removal")
         try? FileManager.default.removeItem(at: lock)
         try FileManager.default.createDirectory(at: lock, withIntermediateDirectories: false)
-        #expect(try opened.runner.succeed("team", "remove", "juice", "--yes").contains("Removed team juice."))
+        #expect(
+            try opened.runner.succeed("team", "remove", "juice", "--yes").contains(
+                "Removed team juice."))
         try FileManager.default.removeItem(at: lock)
     }
 
@@ -204,12 +231,18 @@ import Testing
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
         #expect(try !opened.report().warnings.contains { $0.text.contains("queue") })
-        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, queueTrouble: "postqueue failed: Permission denied") {
+        try opened.serve(
+            pid: 10, from: Self.now - 60, to: Self.now - 2,
+            queueTrouble: "postqueue failed: Permission denied"
+        ) {
             _ in
         }
-        let told = try opened.report().warnings.map(\.text).filter { $0.contains("mx1 cannot check Postfix's queue") }
+        let told = try opened.report().warnings.map(\.text).filter {
+            $0.contains("mx1 cannot check Postfix's queue")
+        }
         #expect(
-            told.count == 1 && told[0].contains("postqueue failed: Permission denied") && told[0].contains("group postdrop"),
+            told.count == 1 && told[0].contains("postqueue failed: Permission denied")
+                && told[0].contains("group postdrop"),
             "\(told)")
         var facts = PostfixFacts()
         facts.queueTrouble = "postqueue failed: Permission denied"
@@ -222,8 +255,13 @@ import Testing
     @Test func certificate_thatCannotBeUsed_needsCare() throws {
         let opened = try Opened()
         let trouble = "/etc/x.pem: the certificate has expired"
-        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, certificateTrouble: trouble) { _ in }
-        #expect(try opened.report().warnings.map(\.text).filter { $0.contains("mx1: \(trouble): renew") }.count == 1)
+        try opened.serve(
+            pid: 10, from: Self.now - 60, to: Self.now - 2, certificateTrouble: trouble
+        ) { _ in }
+        #expect(
+            try opened.report().warnings.map(\.text).filter {
+                $0.contains("mx1: \(trouble): renew")
+            }.count == 1)
     }
 
     /// The tool's own message is the reason.
@@ -231,20 +269,25 @@ import Testing
         let metrics = ServiceMetrics(version: "")
         let trouble = ValueHolder<String?>(nil)
         let service = QueueWatchService(
-            directory: "/nonexistent/postfix", relayDomains: ["relay.example"], pool: BlockingPool(.requests), metrics: metrics,
+            directory: "/nonexistent/postfix", relayDomains: ["relay.example"],
+            pool: BlockingPool(.requests), metrics: metrics,
             trouble: trouble,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let running = Task { try await service.run() }
         while trouble.current == nil { await Task.yield() }
         running.cancel()
         try await running.value
-        #expect(trouble.current?.contains("postqueue") == true && metrics.parkedMessages.value == -1)
+        #expect(
+            trouble.current?.contains("postqueue") == true && metrics.parkedMessages.value == -1)
     }
 
-    @Test(arguments: [false, true]) func lastHour_acrossARestart_isContinued(_ endsWell: Bool) throws {
+    @Test(arguments: [false, true]) func lastHour_acrossARestart_isContinued(
+        _ endsWell: Bool
+    ) throws {
         let opened = try Opened()
         // Five in complete minutes, and one in the incomplete minute.
-        try opened.serve(pid: 10, from: Self.now - 900, to: Self.now - 600, endsWell: endsWell, relay)
+        try opened.serve(
+            pid: 10, from: Self.now - 900, to: Self.now - 600, endsWell: endsWell, relay)
         #expect(try relayed(opened.report()) == 6)
         try opened.serve(pid: 11, from: Self.now - 120, to: Self.now - 2, relay)
         #expect(try relayed(opened.report()) == 8)
@@ -273,7 +316,8 @@ import Testing
         // Some names never answer.
         #expect(
             try warnings {
-                $0.dnsQueries("txt", "failure").add(12); $0.dnsQueries("txt", "answer").add(100)
+                $0.dnsQueries("txt", "failure").add(12)
+                $0.dnsQueries("txt", "answer").add(100)
             } == [])
         #expect(try warnings { $0.dnsQueries("txt", "failure").add(2) } == [])
         #expect(try warnings { $0.refusals("store-trouble").add() }.count == 1)
@@ -282,16 +326,19 @@ import Testing
     @Test func inboxes_suspended_areReported() throws {
         let opened = try Opened()
         for user in ["u1", "u2"] {
-            try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified")
+            try opened.runner.succeed(
+                "user", "add", user, "--inbox", "\(user)@home.example", "--verified")
         }
         #expect(try !opened.report().warnings.contains { $0.text.contains("suspended") })
         try opened.installation.store.database.write(.durable) { connection throws(StoreFailure) in
             _ = try connection.run(
-                "UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')", [])
+                "UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')",
+                [])
         }
         let warnings = try opened.report().warnings.map(\.text).filter { $0.contains("suspended") }
         #expect(
-            warnings.count == 1 && warnings[0].contains("1 inbox is suspended") && warnings[0].contains("(user u2)"),
+            warnings.count == 1 && warnings[0].contains("1 inbox is suspended")
+                && warnings[0].contains("(user u2)"),
             "\(warnings)")
         #expect(try opened.runner.run(["status"]).output.contains("1 inbox is suspended"))
     }

@@ -6,20 +6,27 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct StatusWatchTests {
-    @Test(arguments: ["q", "\u{03}"]) func watch_keyOfQuitting_restoresTerminal(_ key: String) throws {
+    @Test(arguments: ["q", "\u{03}"]) func watch_keyOfQuitting_restoresTerminal(
+        _ key: String
+    ) throws {
         let runner = try CommandRunner.initialised()
         // script(1) gives it a terminal, whose size is 0 until it is set.
         let command =
             "stty rows 30 cols 100; exec '\(CommandRunner.executable.path)' status --watch --config '\(runner.configuration)' --interval 1"
-        let process = try ManagedProcess("/usr/bin/script", ["-q", "-e", "-c", command, "/dev/null"])
+        let process = try ManagedProcess(
+            "/usr/bin/script", ["-q", "-e", "-c", command, "/dev/null"])
         defer { process.end() }
         _ = try process.waitForLine(containing: "q quits")
         let rates = try process.waitForLine(containing: "relayed")
-        #expect(rates.contains("relayed -") && rates.contains("decisions -"), "the first look has nothing to compare with")
+        #expect(
+            rates.contains("relayed -") && rates.contains("decisions -"),
+            "the first look has nothing to compare with")
         _ = try process.waitForLine(containing: "relayed 0.0/s")
         process.writeInput(key)
         #expect(try process.waitForExit() == 0)
-        #expect(process.output.contains("\u{1B}[?1049h") && process.output.contains("\u{1B}[?25h\u{1B}[?1049l"))
+        #expect(
+            process.output.contains("\u{1B}[?1049h")
+                && process.output.contains("\u{1B}[?25h\u{1B}[?1049l"))
     }
 
     @Test func watch_withoutATerminal_isRefused() throws {

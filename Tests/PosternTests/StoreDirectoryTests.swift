@@ -32,21 +32,30 @@ import Testing
         let address = AddrSpec(localPart: "Upper.Case", domain: "app.example")
         let minted = mint.reverse(account: account, correspondent: address)
         #expect(minted.addressToStore == address)
-        guard case .token(let token) = mint.read(minted.localPart) else { return #expect(Bool(false), "its own token") }
+        guard case .token(let token) = mint.read(minted.localPart) else {
+            return #expect(Bool(false), "its own token")
+        }
         #expect(
             try store.tokens.store(
-                [StoredAddress(token: token.storageKey, address: address)], account: account, day: 0, newPerDay: 10, now: 0))
-        func expiry() throws -> Int64? { try store.tokens.find(token.localPart, purpose: .reverse, now: 1)?.expiresAt }
+                [StoredAddress(token: token.storageKey, address: address)], account: account,
+                day: 0, newPerDay: 10, now: 0))
+        func expiry() throws -> Int64? {
+            try store.tokens.find(token.localPart, purpose: .reverse, now: 1)?.expiresAt
+        }
         #expect(try expiry() == 366 * Self.day)
 
         let looking = StoreDirectory(store: store, counters: nil) { 300 * Self.day }
         #expect(try looking.storedAddress(token) == address)
         #expect(try expiry() == 366 * Self.day)
-        let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 300 * Self.day }
+        let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) {
+            300 * Self.day
+        }
         #expect(try relaying.storedAddress(token) == address)
         #expect(try expiry() == 666 * Self.day)
         // An expired address is not found, and does not come back.
-        let late = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 667 * Self.day }
+        let late = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) {
+            667 * Self.day
+        }
         #expect(try late.storedAddress(token) == nil)
         #expect(try expiry() == 666 * Self.day)
     }
@@ -64,17 +73,27 @@ import Testing
             mint.forwardReturnPath(account: account, sender: sender, nonce: nonce, expiryDay: 20)
         }
         func token(_ nonce: UInt64) throws -> AddressToken {
-            guard case .token(let token) = mint.read(path(nonce).localPart) else { throw DirectoryFailure("its own token") }
+            guard case .token(let token) = mint.read(path(nonce).localPart) else {
+                throw DirectoryFailure("its own token")
+            }
             return token
         }
         let looking = StoreDirectory(store: store, counters: nil) { 6 * Self.day }
-        let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 6 * Self.day }
+        let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) {
+            6 * Self.day
+        }
         let new = try #require(StoredAddress(path(1), expiryDay: 20))
         #expect(try looking.store([new], account: account, day: 6, newPerDay: 0))
-        #expect(try looking.storedAddress(token(2)) == sender && relaying.storedAddress(token(2)) == nil)
-        #expect(try relaying.store([new], account: account, day: 6, newPerDay: 0), "it does not count as an address of the day")
+        #expect(
+            try looking.storedAddress(token(2)) == sender && relaying.storedAddress(token(2)) == nil
+        )
+        #expect(
+            try relaying.store([new], account: account, day: 6, newPerDay: 0),
+            "it does not count as an address of the day")
         #expect(try relaying.storedAddress(token(3)) == sender)
-        #expect(try store.tokens.find(new.token, purpose: .returnPath, now: 1)?.expiresAt == 22 * Self.day)
+        #expect(
+            try store.tokens.find(new.token, purpose: .returnPath, now: 1)?.expiresAt == 22
+                * Self.day)
         // It is deleted with the user.
         try runner.succeed("user", "remove", "u1", "--yes")
         #expect(try relaying.storedAddress(token(3)) == nil)
@@ -85,7 +104,8 @@ import Testing
     @Test func aggregateReport_received_isStoredAndShown() throws {
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("status", "--dmarc").contains("No report came"))
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 0)
+        let installation = try Installation.open(
+            flag: runner.configuration, environment: [:], now: 0)
         defer { try? installation.close() }
         let now = Int64(Date().timeIntervalSince1970)
         func record(_ address: String, _ count: Int, _ result: String) -> String {
@@ -102,7 +122,9 @@ import Testing
         let report = try #require(AggregateReport(xml: Array(xml.utf8), now: now))
         let looking = StoreDirectory(store: installation.store, counters: nil) { now }
         #expect(try looking.record(report, reporter: "big.example", now: now))
-        let relaying = StoreDirectory(store: installation.store, counters: CounterBuffer(installation.store.counters)) { now }
+        let relaying = StoreDirectory(
+            store: installation.store, counters: CounterBuffer(installation.store.counters)
+        ) { now }
         #expect(try relaying.record(report, reporter: "big.example", now: now))
         #expect(try !relaying.record(report, reporter: "big.example", now: now))
         let lines = try runner.succeed("status", "--dmarc").split(separator: "\n").map {

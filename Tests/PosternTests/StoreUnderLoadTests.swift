@@ -1,7 +1,7 @@
 // The database as a whole while others write to it, and after an end or a refusal in the middle.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 import PosternConfiguration
@@ -12,7 +12,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct StoreUnderLoadTests {
-    private static let mayMount = (try? ManagedProcess.run("/usr/bin/unshare", ["-m", "true"]))?.status == 0
+    private static let mayMount =
+        (try? ManagedProcess.run("/usr/bin/unshare", ["-m", "true"]))?.status == 0
     private static let change = Change(actor: "test", now: 1_790_000_000)
 
     /// An installation with rows in most tables.
@@ -21,9 +22,13 @@ import Testing
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
         try runner.succeed("source", "add", "juice", "juice.example")
         try runner.succeed("app", "add", "juice", "com.juice.app")
-        try runner.succeed("endpoint", "set", "juice", "https://hooks.juice.example/events", "--app", "com.juice.app")
+        try runner.succeed(
+            "endpoint", "set", "juice", "https://hooks.juice.example/events", "--app",
+            "com.juice.app")
         try runner.succeed("api-key", "issue", "juice", "--scope", "decisions:write")
-        try runner.succeed("user", "add", "anna", "--inbox", "anna@home.example", "--verified", "--name", "Anna Quiet")
+        try runner.succeed(
+            "user", "add", "anna", "--inbox", "anna@home.example", "--verified", "--name",
+            "Anna Quiet")
         try runner.succeed("address", "issue", "juice", "anna")
         return runner
     }
@@ -33,7 +38,9 @@ import Testing
     }
 
     /// Every row of every table, in the order of their numbers.
-    private static func rows(_ database: any Database, tables: [String]) throws -> [String: [String]] {
+    private static func rows(
+        _ database: any Database, tables: [String]
+    ) throws -> [String: [String]] {
         try tables.reduce(into: [:]) { all, table in
             all[table] = try database.rows("SELECT * FROM \(raw: table)").map { row in
                 row.values.map { "\($0)" }.joined(separator: " ")
@@ -43,12 +50,14 @@ import Testing
 
     private static func tables(_ database: any Database) throws -> [String] {
         try database.values(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name", String.self)
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name",
+            String.self)
     }
 
     /// Adds users from a separate thread while `body` runs, at least one before it and one after
     /// it; returns how many.
-    private static func whileUsersAreAdded(_ store: Store, _ body: () throws -> Void) throws -> Int {
+    private static func whileUsersAreAdded(_ store: Store, _ body: () throws -> Void) throws -> Int
+    {
         let isOver = Mutex(false)
         let (first, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let result = Mutex<Result<Int, any Error>>(.success(0))
@@ -57,9 +66,13 @@ import Testing
             let outcome = Result {
                 while !isOver.withLock({ $0 }) || count < 2 {
                     count += 1
-                    let inbox = InboxAddress(AddrSpec(localPart: "w\(count)", domain: "home.example"))
-                    _ = try store.users.add(id: "w\(count)", name: "Writer \(count)", inbox: inbox, isVerified: true, change)
-                    _ = try store.addresses.issue(team: "juice", user: "w\(count)", app: "com.juice.app", change)
+                    let inbox = InboxAddress(
+                        AddrSpec(localPart: "w\(count)", domain: "home.example"))
+                    _ = try store.users.add(
+                        id: "w\(count)", name: "Writer \(count)", inbox: inbox, isVerified: true,
+                        change)
+                    _ = try store.addresses.issue(
+                        team: "juice", user: "w\(count)", app: "com.juice.app", change)
                     if count == 1 { first.signal() }
                 }
                 return count
@@ -78,7 +91,9 @@ import Testing
 
     /// A copy that was made during writes has the state of one moment: whole users, and no earlier
     /// one is missing.
-    private static func expectOneMoment(_ copied: any Database, of original: any Database, tables: [String]) throws {
+    private static func expectOneMoment(
+        _ copied: any Database, of original: any Database, tables: [String]
+    ) throws {
         let (was, isThere) = (try rows(original, tables: tables), try rows(copied, tables: tables))
         for table in tables where table != "settings" && table != "service_status" {
             #expect(Set(isThere[table] ?? []).isSubset(of: Set(was[table] ?? [])), "\(table)")
@@ -87,7 +102,8 @@ import Testing
         let users = try count("SELECT COUNT(*) FROM users")
         #expect((users ?? 0) >= 2, "who came before is missing")
         #expect(try count("SELECT MAX(id) FROM users") == users)
-        #expect(try count("SELECT COUNT(*) FROM inboxes i JOIN users u ON u.id = i.user_id") == users)
+        #expect(
+            try count("SELECT COUNT(*) FROM inboxes i JOIN users u ON u.id = i.user_id") == users)
         let last = try count("SELECT MAX(id) FROM accounts") ?? 0
         #expect(
             try count(
@@ -111,7 +127,9 @@ import Testing
         let after = try DatabaseLocation("postern.db", path: data + "/postern.db", at: "").open()
         defer { try? after.close() }
         #expect(try Self.tables(after) == tables)
-        for (table, content) in try Self.rows(after, tables: tables) { #expect(content == rows[table], "\(table)") }
+        for (table, content) in try Self.rows(after, tables: tables) {
+            #expect(content == rows[table], "\(table)")
+        }
         #expect(rows.values.filter { !$0.isEmpty }.count > 12)
     }
 
@@ -119,9 +137,13 @@ import Testing
         let runner = try Self.installed()
         let installation = try Self.installation(runner)
         defer { try? installation.close() }
-        let count = try Self.whileUsersAreAdded(installation.store) { try runner.succeed("store", "backup", "copy.db") }
+        let count = try Self.whileUsersAreAdded(installation.store) {
+            try runner.succeed("store", "backup", "copy.db")
+        }
         #expect(count >= 2)
-        let copy = try DatabaseLocation("copy.db", path: runner.folder.appendingPathComponent("copy.db").path, at: "").open()
+        let copy = try DatabaseLocation(
+            "copy.db", path: runner.folder.appendingPathComponent("copy.db").path, at: ""
+        ).open()
         defer { try? copy.close() }
         try Self.expectOneMoment(copy, of: installation.store.database, tables: Self.tables(copy))
     }
@@ -131,13 +153,18 @@ import Testing
         let runner = try Self.installed()
         let installation = try Self.installation(runner)
         defer { try? installation.close() }
-        let url = try #require(PostgresServer.shared).url(schema: "c\(UUID().uuidString.prefix(8).lowercased())")
-        let count = try Self.whileUsersAreAdded(installation.store) { try runner.succeed("store", "copy", "--live", "--to", url) }
+        let url = try #require(PostgresServer.shared).url(
+            schema: "c\(UUID().uuidString.prefix(8).lowercased())")
+        let count = try Self.whileUsersAreAdded(installation.store) {
+            try runner.succeed("store", "copy", "--live", "--to", url)
+        }
         #expect(count >= 2)
         let copy = try DatabaseLocation(url, path: "", at: "").open()
         defer { try? copy.close() }
         // The target has its own history of migrations.
-        let tables = try Self.tables(installation.store.database).filter { $0 != "schema_migrations" }
+        let tables = try Self.tables(installation.store.database).filter {
+            $0 != "schema_migrations"
+        }
         try Self.expectOneMoment(copy, of: installation.store.database, tables: tables)
     }
 
@@ -149,24 +176,33 @@ import Testing
         let count = 4_000
         let lines = (0..<count).map { "k\($0),k\($0)@home.example,juice,com.juice.app" }
         let file = runner.folder.appendingPathComponent("users.csv").path
-        try Data(("user,inbox,team,app\n" + lines.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
-        func size() -> Int { (try? FileManager.default.attributesOfItem(atPath: database)[.size] as? Int) ?? 0 }
+        try Data(("user,inbox,team,app\n" + lines.joined(separator: "\n") + "\n").utf8).write(
+            to: URL(fileURLWithPath: file))
+        func size() -> Int {
+            (try? FileManager.default.attributesOfItem(atPath: database)[.size] as? Int) ?? 0
+        }
         var kills = 0
         for _ in 0..<3 {
             let start = size()
             let process = try ManagedProcess(
-                CommandRunner.executable.path, ["import", file, "--config", runner.configuration], directory: runner.folder.path)
+                CommandRunner.executable.path, ["import", file, "--config", runner.configuration],
+                directory: runner.folder.path)
             // The file grows only in a checkpoint.
             let deadline = ContinuousClock.now + .seconds(60)
-            while size() == start, process.isRunning { try #require(ContinuousClock.now < deadline, "no checkpoint") }
+            while size() == start, process.isRunning {
+                try #require(ContinuousClock.now < deadline, "no checkpoint")
+            }
             if process.isRunning { kills += 1 }
             process.signal(SIGKILL)
             _ = try process.waitForExit()
             // The backup checks the whole file.
-            try runner.succeed("store", "backup", "copy\(kills)-\(UInt32.random(in: 0 ... .max)).db")
+            try runner.succeed(
+                "store", "backup", "copy\(kills)-\(UInt32.random(in: 0 ... .max)).db")
             let installation = try Self.installation(runner)
             defer { try? installation.close() }
-            func number(_ sql: String) throws -> Int64? { try installation.store.database.value(SQL(sql, [])) }
+            func number(_ sql: String) throws -> Int64? {
+                try installation.store.database.value(SQL(sql, []))
+            }
             let users = try number("SELECT COUNT(*) FROM users") ?? 0
             for table in ["inboxes", "accounts", "grants", "relay_addresses"] {
                 #expect(try number("SELECT COUNT(*) FROM \(table)") == users, "\(table)")
@@ -184,9 +220,12 @@ import Testing
     func command_readOnlyFileSystem_isReported(_ command: [String]) throws {
         let runner = try Self.installed()
         let data = runner.folder.appendingPathComponent("data").path
-        let script = "mount --bind '\(data)' '\(data)' && mount -o remount,bind,ro '\(data)' && exec \"$@\""
+        let script =
+            "mount --bind '\(data)' '\(data)' && mount -o remount,bind,ro '\(data)' && exec \"$@\""
         let arguments =
-            ["-m", "sh", "-c", script, "sh", CommandRunner.executable.path] + command + ["--config", runner.configuration]
+            ["-m", "sh", "-c", script, "sh", CommandRunner.executable.path] + command + [
+                "--config", runner.configuration,
+            ]
         let result = try ManagedProcess.run("/usr/bin/unshare", arguments)
         #expect(result.status == 69, "\(result)")
         #expect(result.output.contains("Read-only file system"), "\(result.output)")

@@ -29,32 +29,41 @@ private final class LemonLDAP {
                 at: folder.appendingPathComponent(name), withIntermediateDirectories: true)
         }
         let key = folder.appendingPathComponent("key.pem").path
-        for arguments in [["genrsa", "-out", key, "2048"], ["rsa", "-in", key, "-pubout", "-out", key + ".pub"]] {
+        for arguments in [
+            ["genrsa", "-out", key, "2048"], ["rsa", "-in", key, "-pubout", "-out", key + ".pub"],
+        ] {
             try #require(try ManagedProcess.run("/usr/bin/openssl", arguments).status == 0)
         }
-        let standard = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: Self.standard)))
+        let standard = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: URL(fileURLWithPath: Self.standard)))
         var settings = try #require(standard as? [String: Any])
         func sessions(_ name: String) -> [String: String] {
             let path = folder.appendingPathComponent(name).path
             return ["Directory": path, "LockDirectory": path + "/lock"]
         }
         settings.merge([
-            "cfgNum": 1, "portal": issuer, "domain": "localhost", "securedCookie": 0, "authentication": "Demo", "userDB": "Same",
-            "passwordDB": "Demo", "requireToken": 0, "portalCheckLogins": 0, "issuerDBOpenIDConnectActivation": 1,
+            "cfgNum": 1, "portal": issuer, "domain": "localhost", "securedCookie": 0,
+            "authentication": "Demo", "userDB": "Same",
+            "passwordDB": "Demo", "requireToken": 0, "portalCheckLogins": 0,
+            "issuerDBOpenIDConnectActivation": 1,
             "oidcServiceAllowAuthorizationCodeFlow": 1, "oidcServiceKeyIdSig": "k1",
             "oidcServicePrivateKeySig": try String(contentsOfFile: key, encoding: .utf8),
             "oidcServicePublicKeySig": try String(contentsOfFile: key + ".pub", encoding: .utf8),
             "oidcRPMetaDataOptions": [
                 "postern": [
-                    "oidcRPMetaDataOptionsClientID": "postern", "oidcRPMetaDataOptionsClientSecret": secret,
-                    "oidcRPMetaDataOptionsRedirectUris": redirectURI, "oidcRPMetaDataOptionsIDTokenSignAlg": "RS256",
+                    "oidcRPMetaDataOptionsClientID": "postern",
+                    "oidcRPMetaDataOptionsClientSecret": secret,
+                    "oidcRPMetaDataOptionsRedirectUris": redirectURI,
+                    "oidcRPMetaDataOptionsIDTokenSignAlg": "RS256",
                     "oidcRPMetaDataOptionsBypassConsent": 1, "oidcRPMetaDataOptionsRequirePKCE": 1,
                 ]
             ], "oidcRPMetaDataExportedVars": ["postern": ["email": "mail", "name": "cn"]],
             "globalStorage": "Apache::Session::File", "globalStorageOptions": sessions("sessions"),
-            "persistentStorage": "Apache::Session::File", "persistentStorageOptions": sessions("persistent"),
+            "persistentStorage": "Apache::Session::File",
+            "persistentStorageOptions": sessions("persistent"),
         ]) { $1 }
-        try JSONSerialization.data(withJSONObject: settings).write(to: folder.appendingPathComponent("conf/lmConf-1.json"))
+        try JSONSerialization.data(withJSONObject: settings).write(
+            to: folder.appendingPathComponent("conf/lmConf-1.json"))
         let ini = folder.appendingPathComponent("lemonldap-ng.ini")
         try Data(
             """
@@ -73,7 +82,11 @@ private final class LemonLDAP {
             """.utf8
         ).write(to: ini)
         process = try ManagedProcess(
-            Self.program, ["--listen", "127.0.0.1:\(port)", "--workers", "2", "--disable-keepalive", Self.portal],
+            Self.program,
+            [
+                "--listen", "127.0.0.1:\(port)", "--workers", "2", "--disable-keepalive",
+                Self.portal,
+            ],
             environment: ["LLNG_DEFAULTCONFFILE": ini.path])
         try process.waitForLine(containing: "Binding to TCP port")
     }
@@ -87,12 +100,14 @@ private final class LemonLDAP {
 @Suite(
     .blocking,
     .enabled(
-        if: LemonLDAP.isInstalled && Browser.driver != nil, "skipped: no LemonLDAP::NG or no Chromium (make test-tools)"))
+        if: LemonLDAP.isInstalled && Browser.driver != nil,
+        "skipped: no LemonLDAP::NG or no Chromium (make test-tools)"))
 struct UpstreamProviderTests {
     @Test func upstreamSignIn_userOfLemonLDAP_signsUpAndIn() throws {
         let runner = try CommandRunner.initialised()
         let url = "http://localhost:\(try FreePort.next())"
-        let provider = try LemonLDAP(folder: runner.folder, redirectURI: "\(url)/me/upstream/callback")
+        let provider = try LemonLDAP(
+            folder: runner.folder, redirectURI: "\(url)/me/upstream/callback")
         defer { provider.end() }
         let secret = runner.folder.appendingPathComponent("upstream-secret")
         try Data("\(provider.secret)\n".utf8).write(to: secret)
@@ -104,11 +119,15 @@ struct UpstreamProviderTests {
             "sign_in.upstream.client_id=postern", "sign_in.upstream.secret_file=\(secret.path)",
             "sign_in.upstream.name=The Directory", "sign_in.upstream.addresses=all",
         ]
-        let serve = { ["serve", "--config", runner.configuration] + settings.flatMap { ["--set", $0] } }
+        let serve = {
+            ["serve", "--config", runner.configuration] + settings.flatMap { ["--set", $0] }
+        }
         // A secret that other users can read is refused.
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: secret.path)
         let refused = try ManagedProcess.run(CommandRunner.executable.path, serve())
-        #expect(refused.status == 78 && refused.output.contains("sign_in.upstream.secret_file"), "\(refused.output)")
+        #expect(
+            refused.status == 78 && refused.output.contains("sign_in.upstream.secret_file"),
+            "\(refused.output)")
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
         settings.append("sign_in.upstream.links=never")
         let server = try ManagedProcess(CommandRunner.executable.path, serve())
@@ -136,6 +155,8 @@ struct UpstreamProviderTests {
             let users = try runner.succeed("user", "list").split(separator: "\n")
             #expect(users.filter { $0.contains("u-") }.count == 1, "round \(round): \(users)")
         }
-        for secret in [provider.secret, "badwolf", "dwho"] { #expect(!server.output.contains(secret)) }
+        for secret in [provider.secret, "badwolf", "dwho"] {
+            #expect(!server.output.contains(secret))
+        }
     }
 }

@@ -23,11 +23,13 @@ import Testing
     }
 
     private func verify(
-        _ runner: CommandRunner, ip: String = "192.0.2.7", mailFrom: String = "a@app.example", _ message: String
+        _ runner: CommandRunner, ip: String = "192.0.2.7", mailFrom: String = "a@app.example",
+        _ message: String
     ) throws -> [String: Any] {
         try object(
             runner.succeed(
-                "verify", "message", "--ip", ip, "--helo", "mx.app.example", "--mail-from", mailFrom, "--dns", "zone.json",
+                "verify", "message", "--ip", ip, "--helo", "mx.app.example", "--mail-from",
+                mailFrom, "--dns", "zone.json",
                 input: message))
     }
 
@@ -37,7 +39,9 @@ import Testing
         let message = "From: a@app.example\n\nHello\n"
         let short = try runner.run(["verify"] + arguments, input: message)
         #expect(short.status == 0 && short.output.contains("\"proof\""))
-        #expect(try runner.run(["verify", "message"] + arguments, input: message).output == short.output)
+        #expect(
+            try runner.run(["verify", "message"] + arguments, input: message).output == short.output
+        )
     }
 
     @Test func verify_emptyMessage_checksSPFOnly() throws {
@@ -49,21 +53,27 @@ import Testing
         #expect(spf["domain"] as? String == "app.example")
         #expect((spf["reason"] as? String)?.isEmpty == false)
         for (sender, result, domain) in [
-            ("", "pass", "mx.app.example"), ("<>", "pass", "mx.app.example"), ("a@nobody.example", "none", "nobody.example"),
-            ("a@slow.example", "temperror", "slow.example"), ("a@bad.example", "permerror", "bad.example"),
+            ("", "pass", "mx.app.example"), ("<>", "pass", "mx.app.example"),
+            ("a@nobody.example", "none", "nobody.example"),
+            ("a@slow.example", "temperror", "slow.example"),
+            ("a@bad.example", "permerror", "bad.example"),
         ] {
-            let spf = try #require(try verify(runner, mailFrom: sender, "")["spf"] as? [String: Any])
+            let spf = try #require(
+                try verify(runner, mailFrom: sender, "")["spf"] as? [String: Any])
             #expect(spf["result"] as? String == result, "\(sender)")
             #expect(spf["domain"] as? String == domain, "\(sender)")
         }
-        let outside = try #require(try verify(runner, ip: "203.0.113.1", "")["spf"] as? [String: Any])
+        let outside = try #require(
+            try verify(runner, ip: "203.0.113.1", "")["spf"] as? [String: Any])
         #expect(outside["result"] as? String == "fail")
     }
 
     @Test func verify_alignedSPF_provesTheAuthor() throws {
         let runner = try runner()
         let answer = try verify(runner, "From: Billing <billing@app.example>\nSubject: x\n\nhi\n")
-        #expect((answer["from"] as? [String: Any])?["addresses"] as? [String] == ["billing@app.example"])
+        #expect(
+            (answer["from"] as? [String: Any])?["addresses"] as? [String] == ["billing@app.example"]
+        )
         let dmarc = try #require(answer["dmarc"] as? [String: String])
         #expect(dmarc == ["result": "pass", "domain": "app.example", "policy": "reject"])
         #expect((answer["dkim"] as? [Any])?.isEmpty == true)
@@ -77,11 +87,13 @@ import Testing
     @Test func verify_dnsTimeoutOrForgery_areToldApart() throws {
         let runner = try runner()
         let slow = try #require(
-            try verify(runner, mailFrom: "a@slow.example", "From: a@slow.example\n\nhi\n")["proof"] as? [String: Any])
+            try verify(runner, mailFrom: "a@slow.example", "From: a@slow.example\n\nhi\n")["proof"]
+                as? [String: Any])
         #expect(slow["proved"] as? Bool == false)
         #expect(slow["temporary"] as? Bool == true)
         let forged = try verify(runner, "From: a@app.example\nFrom: b@evil.example\n\nhi\n")
-        #expect((forged["from"] as? [String: Any])?["error"] as? String == "more than one From field")
+        #expect(
+            (forged["from"] as? [String: Any])?["error"] as? String == "more than one From field")
         let proof = try #require(forged["proof"] as? [String: Any])
         #expect(proof["proved"] as? Bool == false)
         #expect(proof["temporary"] as? Bool == false)
@@ -93,14 +105,18 @@ import Testing
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("source", "add", "juice", "app.example")
         let answer = try verify(runner, "From: billing@app.example\n\nhi\n")
-        let sources = try #require((answer["proof"] as? [String: Any])?["sources"] as? [[String: Any]])
+        let sources = try #require(
+            (answer["proof"] as? [String: Any])?["sources"] as? [[String: Any]])
         #expect(sources.count == 1)
         #expect(sources.first?["source"] as? String == "app.example")
         #expect(sources.first?["proved"] as? Bool == true)
         let forged = try verify(runner, ip: "203.0.113.1", "From: billing@app.example\n\nhi\n")
-        let refused = try #require((forged["proof"] as? [String: Any])?["sources"] as? [[String: Any]])
+        let refused = try #require(
+            (forged["proof"] as? [String: Any])?["sources"] as? [[String: Any]])
         #expect(refused.first?["proved"] as? Bool == false)
-        try runner.fail("verify", "message", "--config", "nowhere.yaml", status: 78, saying: "no configuration file")
+        try runner.fail(
+            "verify", "message", "--config", "nowhere.yaml", status: 78,
+            saying: "no configuration file")
     }
 
     @Test func verify_batch_answersEveryLineInOrder() throws {
@@ -109,9 +125,12 @@ import Testing
         let lines = [
             #"{"id": 1, "mail_from": "a@app.example", "ip": "192.0.2.1", "helo": "x", "message_base64": "\#(message)"}"#,
             #"{"id": "two", "mail_from": "a@own.example", "ip": "192.0.2.1", "dns": {"own.example": {"TXT": ["v=spf1 -all"]}}}"#,
-            "not json", #"{"id": 4, "message_base64": "*", "mail_from": 7}"#, "", #"{"id": 5, "now": "2026-11-21T06:49:30Z"}"#,
+            "not json", #"{"id": 4, "message_base64": "*", "mail_from": 7}"#, "",
+            #"{"id": 5, "now": "2026-11-21T06:49:30Z"}"#,
         ]
-        let result = try runner.run(["verify", "message", "--batch", "--dns", "zone.json"], input: lines.joined(separator: "\n"))
+        let result = try runner.run(
+            ["verify", "message", "--batch", "--dns", "zone.json"],
+            input: lines.joined(separator: "\n"))
         #expect(result.status == 0)
         let answers = try result.output.split(separator: "\n").map { try object(String($0)) }
         try #require(answers.count == 5)
@@ -128,8 +147,11 @@ import Testing
     // MARK: Public cases
 
     private static let conformance: URL = {
-        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
-        return URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] {
+            return URL(fileURLWithPath: path)
+        }
+        return URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("shared/conformance")
     }()
 
@@ -139,7 +161,8 @@ import Testing
             "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
     func verify_publicDKIMCases_givesTheirVerdicts() throws {
         let folder = Self.conformance.appendingPathComponent("dkim")
-        let list = try JSONSerialization.jsonObject(with: Data(contentsOf: folder.appendingPathComponent("cases.json")))
+        let list = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: folder.appendingPathComponent("cases.json")))
         let cases = try #require(list as? [[String: Any]]).filter { $0["usable"] as? Bool == true }
         try #require(!cases.isEmpty)
         var lines: [String] = []
@@ -148,22 +171,31 @@ import Testing
                 if let text = value as? String { return ["TXT": [text]] }
                 return (value as? [String]).map { ["TXT": $0] } ?? value
             }
-            let message = try Data(contentsOf: folder.appendingPathComponent(try #require(test["message_file"] as? String)))
+            let message = try Data(
+                contentsOf: folder.appendingPathComponent(
+                    try #require(test["message_file"] as? String)))
             let question: [String: Any] = [
                 "id": index, "dns": zone, "now": test["now"] as? Int ?? 1_795_000_000,
                 "message_base64": message.base64EncodedString(),
             ]
-            lines.append(String(decoding: try JSONSerialization.data(withJSONObject: question), as: UTF8.self))
+            lines.append(
+                String(
+                    decoding: try JSONSerialization.data(withJSONObject: question), as: UTF8.self))
         }
-        let result = try CommandRunner().run(["verify", "message", "--batch"], input: lines.joined(separator: "\n"))
+        let result = try CommandRunner().run(
+            ["verify", "message", "--batch"], input: lines.joined(separator: "\n"))
         let answers = try result.output.split(separator: "\n").map { try object(String($0)) }
         try #require(answers.count == cases.count)
         var right = 0
         for (test, answer) in zip(cases, answers) {
-            let results = ((answer["dkim"] as? [[String: Any]]) ?? []).compactMap { $0["result"] as? String }
+            let results = ((answer["dkim"] as? [[String: Any]]) ?? []).compactMap {
+                $0["result"] as? String
+            }
             let verdict =
                 results.isEmpty
-                ? "none" : results.contains("pass") ? "pass" : results.contains("temperror") ? "temperror" : "notpass"
+                ? "none"
+                : results.contains("pass")
+                    ? "pass" : results.contains("temperror") ? "temperror" : "notpass"
             #expect(verdict == test["verdict"] as? String, "\(test["name"] ?? "")")
             if verdict == test["verdict"] as? String { right += 1 }
         }

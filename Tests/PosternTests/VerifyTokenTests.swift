@@ -6,7 +6,8 @@ import Testing
 
 @Suite(.blocking) struct VerifyTokenTests {
     /// The vectors of the tokens' own tests.
-    private static let vectors = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let vectors = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .appendingPathComponent("SignInTests/Vectors")
 
     /// A response of a batch. Claims are not decoded, because they may contain numbers that
@@ -34,16 +35,24 @@ import Testing
 
     /// The request with a valid token.
     private func valid(_ name: String = "valid/es256") throws -> [String: Any] {
-        let text = try String(contentsOf: Self.vectors.appendingPathComponent("valid.jsonl"), encoding: .utf8)
-        return try #require(try text.split(separator: "\n").map { try object($0) }.first { $0["id"] as? String == name })
+        let text = try String(
+            contentsOf: Self.vectors.appendingPathComponent("valid.jsonl"), encoding: .utf8)
+        return try #require(
+            try text.split(separator: "\n").map { try object($0) }.first {
+                $0["id"] as? String == name
+            })
     }
 
     @Test func verify_batchOfVectors_answersInOrder() throws {
         let runner = try CommandRunner()
-        let files = try FileManager.default.contentsOfDirectory(atPath: Self.vectors.path).filter { $0.hasSuffix(".jsonl") }
-            .sorted()
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.vectors.path).filter {
+            $0.hasSuffix(".jsonl")
+        }
+        .sorted()
         try #require(files.count >= 8)
-        let input = try files.map { try String(contentsOf: Self.vectors.appendingPathComponent($0), encoding: .utf8) }.joined()
+        let input = try files.map {
+            try String(contentsOf: Self.vectors.appendingPathComponent($0), encoding: .utf8)
+        }.joined()
         let result = try runner.run(["verify", "token", "--batch"], input: input)
         #expect(result.status == 0)
         #expect(result.errors == "")
@@ -77,7 +86,9 @@ import Testing
 
             {"id": 18446744073709551615, "token": "\\ud800", "jwks": null, "now": 1790000000.5}
             """
-        let answers = try runner.run(["verify", "token", "--batch"], input: input).output.split(separator: "\n").map {
+        let answers = try runner.run(["verify", "token", "--batch"], input: input).output.split(
+            separator: "\n"
+        ).map {
             try object($0)
         }
         #expect(answers.count == 7)
@@ -96,24 +107,33 @@ import Testing
         let token = try #require(question["token"] as? String)
         let jwks = runner.folder.appendingPathComponent("jwks.json")
         try JSONSerialization.data(withJSONObject: question["jwks"] as Any).write(to: jwks)
-        let arguments = ["verify", "token", "--jwks", jwks.path, "--iss", "https://issuer.example", "--aud", "com.example.juice"]
-        let good = try runner.run(arguments + ["--nonce", "n-0S6_WzA2Mj", "--now", "1790000000"], input: token + "\n")
+        let arguments = [
+            "verify", "token", "--jwks", jwks.path, "--iss", "https://issuer.example", "--aud",
+            "com.example.juice",
+        ]
+        let good = try runner.run(
+            arguments + ["--nonce", "n-0S6_WzA2Mj", "--now", "1790000000"], input: token + "\n")
         #expect(good.status == 0, "\(good.errors)")
         #expect(try object(good.output)["valid"] as? Bool == true)
         let file = runner.folder.appendingPathComponent("token.txt")
         try Data(token.utf8).write(to: file)
-        let bad = try runner.run(arguments + [file.path, "--nonce", "other", "--now", "1790000000"])
+        let bad = try runner.run(
+            arguments + [file.path, "--nonce", "other", "--now", "1790000000"])
         #expect(bad.status == 65)
         #expect(bad.output.hasPrefix("{\"valid\":false,\"error\":\"nonce: "))
         #expect(!bad.output.contains(token.suffix(20)))
-        let expired = try runner.run(arguments + ["--nonce", "n-0S6_WzA2Mj", "--now", "2027-01-01T00:00:00Z"], input: token)
+        let expired = try runner.run(
+            arguments + ["--nonce", "n-0S6_WzA2Mj", "--now", "2027-01-01T00:00:00Z"], input: token)
         #expect(expired.status == 65)
         #expect(expired.output.contains("exp: "))
-        let skipped = try runner.run(["verify", "token", "--jwks", jwks.path, "--claims", "skip"], input: token)
+        let skipped = try runner.run(
+            ["verify", "token", "--jwks", jwks.path, "--claims", "skip"], input: token)
         #expect(skipped.status == 0)
-        try runner.fail("verify", "token", "--jwks", jwks.path, "--iss", "x", status: 64, saying: "--aud")
         try runner.fail(
-            "verify", "token", "--jwks", "absent.json", "--iss", "x", "--aud", "y", file.path, status: 66, saying: "absent.json")
+            "verify", "token", "--jwks", jwks.path, "--iss", "x", status: 64, saying: "--aud")
+        try runner.fail(
+            "verify", "token", "--jwks", "absent.json", "--iss", "x", "--aud", "y", file.path,
+            status: 66, saying: "absent.json")
         try runner.fail("verify", "token", "--batch", "--aud", "y", status: 64, saying: "--batch")
     }
 
@@ -122,7 +142,8 @@ import Testing
         let question = try valid()
         let jwks = runner.folder.appendingPathComponent("jwks.json")
         try JSONSerialization.data(withJSONObject: question["jwks"] as Any).write(to: jwks)
-        try runner.succeed("issuer", "add", "own", "--iss", "https://issuer.example", "--jwks-file", jwks.path)
+        try runner.succeed(
+            "issuer", "add", "own", "--iss", "https://issuer.example", "--jwks-file", jwks.path)
         let keys = try #require(try runner.json("issuer", "test", "own") as? [[String: Any]])
         #expect(keys.map { $0["kid"] as? String } == ["ec-1", "rsa-1"])
         #expect(keys.allSatisfy { $0["usable"] as? Bool == true })
@@ -132,7 +153,10 @@ import Testing
         #expect(shown["leeway"] as? Int == 60)
         // A token of that issuer, without keys beside it.
         let token = try #require(question["token"] as? String)
-        let arguments = ["verify", "token", "--aud", "com.example.juice", "--nonce", "n-0S6_WzA2Mj", "--now", "1790000000"]
+        let arguments = [
+            "verify", "token", "--aud", "com.example.juice", "--nonce", "n-0S6_WzA2Mj", "--now",
+            "1790000000",
+        ]
         let verified = try runner.run(arguments, input: token)
         #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
         // An edited file is used at the next read.
@@ -153,18 +177,27 @@ import Testing
         let weak = "{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"AAAA\"}]}"
         let file = runner.folder.appendingPathComponent("weak.json")
         try Data(weak.utf8).write(to: file)
-        try runner.fail("issuer", "add", "a", "--iss", "https://a", "--jwks-file", file.path, status: 65, saying: "no usable key")
-        try runner.fail("issuer", "add", "a", "--iss", "https://a", status: 64, saying: "--jwks-uri")
         try runner.fail(
-            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://a.example/k", status: 65, saying: "https:")
-        try runner.fail("issuer", "add", "a", "--iss", "a b", "--jwks-uri", "https://a.example/k", status: 65, saying: "--iss")
+            "issuer", "add", "a", "--iss", "https://a", "--jwks-file", file.path, status: 65,
+            saying: "no usable key")
         try runner.fail(
-            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "https://a.example/k", "--leeway", "301", status: 64,
+            "issuer", "add", "a", "--iss", "https://a", status: 64, saying: "--jwks-uri")
+        try runner.fail(
+            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://a.example/k",
+            status: 65, saying: "https:")
+        try runner.fail(
+            "issuer", "add", "a", "--iss", "a b", "--jwks-uri", "https://a.example/k", status: 65,
+            saying: "--iss")
+        try runner.fail(
+            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "https://a.example/k",
+            "--leeway", "301", status: 64,
             saying: "300")
-        try runner.succeed("issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://127.0.0.1:1/k")
+        try runner.succeed(
+            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://127.0.0.1:1/k")
         try runner.fail("issuer", "test", "a", status: 75, saying: "issuer a: ")
         try runner.fail(
-            "issuer", "add", "a", "--iss", "https://b", "--jwks-uri", "https://a.example/k", status: 73, saying: "already")
+            "issuer", "add", "a", "--iss", "https://b", "--jwks-uri", "https://a.example/k",
+            status: 73, saying: "already")
     }
 
     @Test func signingKeys_rotatedAndRetired_changeState() throws {
@@ -173,7 +206,8 @@ import Testing
         try runner.succeed("keys", "signing", "generate")
         #expect(try runner.succeed("keys", "signing", "generate").contains("already"))
         func states() throws -> [String] {
-            try #require(try runner.json("keys", "signing", "list") as? [[String: Any]]).compactMap { $0["state"] as? String }
+            try #require(try runner.json("keys", "signing", "list") as? [[String: Any]]).compactMap
+            { $0["state"] as? String }
         }
         #expect(try states() == ["next", "active"])
         try runner.fail("keys", "signing", "rotate", status: 65, saying: "--early")
@@ -182,12 +216,16 @@ import Testing
         let published = try object(try runner.succeed("keys", "signing", "jwks"))
         let keys = try #require(published["keys"] as? [[String: Any]])
         #expect(keys.count == 3)
-        #expect(keys.allSatisfy { $0["d"] == nil && $0["alg"] as? String == "ES256" && $0["use"] as? String == "sig" })
+        #expect(
+            keys.allSatisfy {
+                $0["d"] == nil && $0["alg"] as? String == "ES256" && $0["use"] as? String == "sig"
+            })
         let old = try #require(keys.last?["kid"] as? String)
         try runner.fail("keys", "signing", "retire", old, status: 64, saying: "--yes")
         try runner.succeed("keys", "signing", "retire", old, "--yes")
         #expect(try states() == ["next", "active", "retired"])
         let active = try #require(keys.first?["kid"] as? String)
-        try runner.fail("keys", "signing", "retire", active, "--yes", status: 65, saying: "rotate first")
+        try runner.fail(
+            "keys", "signing", "retire", active, "--yes", status: 65, saying: "rotate first")
     }
 }

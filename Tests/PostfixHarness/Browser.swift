@@ -18,7 +18,9 @@ package final class Browser {
         let name: String
         let origin: String
 
-        package init(_ name: String, from origin: String) { (self.name, self.origin) = (name, origin) }
+        package init(_ name: String, from origin: String) {
+            (self.name, self.origin) = (name, origin)
+        }
     }
 
     package init(opening scheme: AppScheme? = nil) throws {
@@ -26,10 +28,17 @@ package final class Browser {
         handler = try scheme.map { _ in try Self.makeHandler() }
         (process, port) = try Self.start(driver, handler)
         var options: [String: Any] = [
-            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"]
+            "args": [
+                "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                "--window-size=1000,900",
+            ]
         ]
         if let scheme {
-            options["prefs"] = ["protocol_handler": ["allowed_origin_protocol_pairs": [scheme.origin: [scheme.name: true]]]]
+            options["prefs"] = [
+                "protocol_handler": [
+                    "allowed_origin_protocol_pairs": [scheme.origin: [scheme.name: true]]
+                ]
+            ]
         }
         let value = try call(
             "POST", "/session",
@@ -41,26 +50,36 @@ package final class Browser {
                     ]
                 ]
             ])
-        guard let id = (value as? [String: Any])?["sessionId"] as? String else { throw HarnessError("no session") }
+        guard let id = (value as? [String: Any])?["sessionId"] as? String else {
+            throw HarnessError("no session")
+        }
         session = "/session/\(id)"
     }
 
     /// Starts the driver. It finds a free port for IPv6 and then uses the same one for IPv4, which
     /// another program may have taken in between; it is then started again. Without IPv6 it takes
     /// no port itself, so a free one is given.
-    private static func start(_ driver: String, _ handler: URL?) throws -> (ManagedProcess, UInt16) {
+    private static func start(_ driver: String, _ handler: URL?) throws -> (ManagedProcess, UInt16)
+    {
         var environment = try BrowserFonts.environment.get()
         if let handler {
-            environment["PATH"] = "\(handler.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
+            environment["PATH"] =
+                "\(handler.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
         }
         var wanted: UInt16 = 0
         for _ in 0..<10 {
             let process = try ManagedProcess(driver, ["--port=\(wanted)"], environment: environment)
             let line = process.wait { lines in
-                lines.first { $0.contains("started successfully on port") || $0.contains("Address already in use") }
+                lines.first {
+                    $0.contains("started successfully on port")
+                        || $0.contains("Address already in use")
+                }
             }
-            guard let line else { throw HarnessError("the driver does not start: \(process.output)") }
-            if let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }),
+            guard let line else {
+                throw HarnessError("the driver does not start: \(process.output)")
+            }
+            if let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }
+            ),
                 line.contains("started successfully")
             {
                 if port > 0 { return (process, port) }
@@ -79,11 +98,14 @@ package final class Browser {
 
     /// The desktop's `xdg-open` for this browser, which records the addresses that it gets.
     private static func makeHandler() throws -> URL {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-handler-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-handler-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let program = folder.appendingPathComponent("xdg-open")
-        try Data("#!/bin/sh\nprintf '%s\\n' \"$1\" >> '\(folder.path)/opened'\n".utf8).write(to: program)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
+        try Data("#!/bin/sh\nprintf '%s\\n' \"$1\" >> '\(folder.path)/opened'\n".utf8).write(
+            to: program)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o755], ofItemAtPath: program.path)
         return folder
     }
 
@@ -91,11 +113,16 @@ package final class Browser {
     package func opened(number: Int = 1) throws -> String {
         var lines: [Substring] = []
         _ = try comes {
-            let text = handler.flatMap { try? String(contentsOf: $0.appendingPathComponent("opened"), encoding: .utf8) } ?? ""
+            let text =
+                handler.flatMap {
+                    try? String(contentsOf: $0.appendingPathComponent("opened"), encoding: .utf8)
+                } ?? ""
             lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             return lines.count >= number
         }
-        guard lines.count >= number else { throw HarnessError("the browser opened no app: \(try complaints())") }
+        guard lines.count >= number else {
+            throw HarnessError("the browser opened no app: \(try complaints())")
+        }
         return String(lines[number - 1])
     }
 
@@ -115,7 +142,9 @@ package final class Browser {
             "type": "pointerMove", "duration": 0, "x": 0, "y": 0,
             "origin": ["element-6066-11e4-a52e-4f735466cecf": try element(selector)],
         ]
-        let presses = (0..<2).flatMap { _ in [["type": "pointerDown", "button": 0], ["type": "pointerUp", "button": 0]] }
+        let presses = (0..<2).flatMap { _ in
+            [["type": "pointerDown", "button": 0], ["type": "pointerUp", "button": 0]]
+        }
         let mouse: [String: Any] = ["type": "pointer", "id": "mouse", "actions": [place] + presses]
         _ = try call("POST", session + "/actions", ["actions": [mouse]])
         guard try comes({ (try? call("GET", session + "/element/\(page)/name")) == nil }) else {
@@ -129,8 +158,12 @@ package final class Browser {
 
     /// Presses keys for the element with the focus; `Key` has those without a letter.
     package func press(_ keys: String) throws {
-        let actions = keys.flatMap { [["type": "keyDown", "value": String($0)], ["type": "keyUp", "value": String($0)]] }
-        _ = try call("POST", session + "/actions", ["actions": [["type": "key", "id": "keyboard", "actions": actions]]])
+        let actions = keys.flatMap {
+            [["type": "keyDown", "value": String($0)], ["type": "keyUp", "value": String($0)]]
+        }
+        _ = try call(
+            "POST", session + "/actions",
+            ["actions": [["type": "key", "id": "keyboard", "actions": actions]]])
     }
 
     package enum Key {
@@ -160,10 +193,14 @@ package final class Browser {
     }
 
     /// Waits until the browser is at this address.
-    package func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
+    package func arrives(at address: String) throws -> Bool {
+        try comes { try self.url == address }
+    }
 
     /// Waits until the browser is below this address.
-    package func leads(to start: String) throws -> Bool { try comes { try self.url.hasPrefix(start) } }
+    package func leads(to start: String) throws -> Bool {
+        try comes { try self.url.hasPrefix(start) }
+    }
 
     /// Repeats the check until it is true, for at most two minutes. An element of the page before
     /// counts as missing.
@@ -182,7 +219,8 @@ package final class Browser {
     package var focusedText: String {
         get throws {
             let found = try call("GET", session + "/element/active") as? [String: String]
-            return try call("GET", session + "/element/\(found?.values.first ?? "")/text") as? String ?? ""
+            return try call("GET", session + "/element/\(found?.values.first ?? "")/text")
+                as? String ?? ""
         }
     }
 
@@ -196,8 +234,12 @@ package final class Browser {
     package func show(width: Int, dark: Bool) throws {
         // Without animation, as a colour between light and dark is visible too briefly to be
         // checked.
-        let features = [("prefers-color-scheme", dark ? "dark" : "light"), ("prefers-reduced-motion", "reduce")]
-        try chrome("Emulation.setEmulatedMedia", ["features": features.map { ["name": $0.0, "value": $0.1] }])
+        let features = [
+            ("prefers-color-scheme", dark ? "dark" : "light"), ("prefers-reduced-motion", "reduce"),
+        ]
+        try chrome(
+            "Emulation.setEmulatedMedia",
+            ["features": features.map { ["name": $0.0, "value": $0.1] }])
         try resize(width: width, height: 800)
         let height = try value("return document.documentElement.scrollHeight") as? Int ?? 800
         try resize(width: width, height: height)
@@ -207,7 +249,8 @@ package final class Browser {
     package func screenshot(width: Int, dark: Bool) throws -> Data {
         try show(width: width, dark: dark)
         let text = try call("GET", session + "/screenshot") as? String ?? ""
-        guard let data = Data(base64Encoded: text), data.starts(with: [0x89, 0x50, 0x4E, 0x47]) else {
+        guard let data = Data(base64Encoded: text), data.starts(with: [0x89, 0x50, 0x4E, 0x47])
+        else {
             throw HarnessError("no screenshot")
         }
         return data
@@ -229,21 +272,27 @@ package final class Browser {
     package func forgetCookies() throws { _ = try call("DELETE", session + "/cookie") }
 
     /// From now on pages run no scripts.
-    package func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
+    package func forbidScripts() throws {
+        try chrome("Emulation.setScriptExecutionDisabled", ["value": true])
+    }
 
     /// The browser's complaints since the last call.
     package func complaints() throws -> [String] {
-        let entries = try call("POST", session + "/se/log", ["type": "browser"]) as? [[String: Any]] ?? []
+        let entries =
+            try call("POST", session + "/se/log", ["type": "browser"]) as? [[String: Any]] ?? []
         return entries.compactMap { $0["message"] as? String }
     }
 
     /// Hosts to which pages sent requests since the last call.
     package func hostsAsked() throws -> Set<String> {
-        let entries = try call("POST", session + "/se/log", ["type": "performance"]) as? [[String: Any]] ?? []
+        let entries =
+            try call("POST", session + "/se/log", ["type": "performance"]) as? [[String: Any]] ?? []
         return Set(
             entries.compactMap { entry -> String? in
                 guard let text = entry["message"] as? String,
-                    let event = (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])?["message"]
+                    let event =
+                        (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])?[
+                            "message"]
                         as? [String: Any],
                     event["method"] as? String == "Network.requestWillBeSent",
                     let request = (event["params"] as? [String: Any])?["request"] as? [String: Any],
@@ -259,10 +308,12 @@ package final class Browser {
     /// its user, and keeps passkeys.
     package func addAuthenticator() throws -> String {
         let options: [String: Any] = [
-            "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": true,
+            "hasUserVerification": true,
             "isUserConsenting": true, "isUserVerified": true,
         ]
-        guard let id = try call("POST", session + "/webauthn/authenticator", options) as? String else {
+        guard let id = try call("POST", session + "/webauthn/authenticator", options) as? String
+        else {
             throw HarnessError("the browser has no authenticator")
         }
         return "\(session)/webauthn/authenticator/\(id)"
@@ -307,7 +358,9 @@ package final class Browser {
     // MARK: The protocol
 
     private func element(_ selector: String) throws -> String {
-        let found = try call("POST", session + "/element", ["using": "css selector", "value": selector]) as? [String: String]
+        let found =
+            try call("POST", session + "/element", ["using": "css selector", "value": selector])
+            as? [String: String]
         guard let id = found?.values.first else { throw HarnessError("there is no \(selector)") }
         return id
     }
@@ -317,13 +370,16 @@ package final class Browser {
     }
 
     @discardableResult
-    private func call(_ method: String, _ path: String, _ body: [String: Any]? = nil) throws -> Any {
+    private func call(_ method: String, _ path: String, _ body: [String: Any]? = nil) throws -> Any
+    {
         let content = try body.map { try JSONSerialization.data(withJSONObject: $0) } ?? Data()
         let socket = try Socket.connect(port: port, timeout: 120)
         let head =
             "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nContent-Type: application/json\r\n"
             + "Content-Length: \(content.count)\r\nConnection: close\r\n\r\n"
-        guard socket.send(Array(head.utf8) + Array(content)) else { throw HarnessError("the browser is gone: \(method) \(path)") }
+        guard socket.send(Array(head.utf8) + Array(content)) else {
+            throw HarnessError("the browser is gone: \(method) \(path)")
+        }
         let answer = try Self.answer(socket)
         let object = try JSONSerialization.jsonObject(with: answer) as? [String: Any]
         let value = object?["value"] ?? NSNull()
@@ -340,11 +396,17 @@ package final class Browser {
             received.append(contentsOf: octets)
             guard let head = received.range(of: end) else { continue }
             let text = String(decoding: received[..<head.lowerBound], as: UTF8.self).lowercased()
-            guard let length = text.firstMatch(of: /content-length: *([0-9]+)/).flatMap({ Int($0.output.1) }) else { continue }
+            guard
+                let length = text.firstMatch(of: /content-length: *([0-9]+)/).flatMap({
+                    Int($0.output.1)
+                })
+            else { continue }
             let body = received[head.upperBound...]
             if body.count >= length { return Data(body.prefix(length)) }
         }
-        guard let head = received.range(of: end) else { throw HarnessError("the browser gave no answer") }
+        guard let head = received.range(of: end) else {
+            throw HarnessError("the browser gave no answer")
+        }
         return Data(received[head.upperBound...])
     }
 }

@@ -16,7 +16,8 @@ enum BrowserFonts {
         guard FileManager.default.fileExists(atPath: folder + "/DejaVuSans.ttf") else {
             throw HarnessError("fonts-dejavu-core is not installed (make test-tools)")
         }
-        let place = FileManager.default.temporaryDirectory.appendingPathComponent("postern-fonts-\(UUID().uuidString)")
+        let place = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-fonts-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         let file = place.appendingPathComponent("fonts.conf")
         try Data(configuration(cache: place.path).utf8).write(to: file, options: .atomic)
@@ -26,7 +27,8 @@ enum BrowserFonts {
 
     private static func remove() {
         guard let file = try? environment.get()["FONTCONFIG_FILE"] else { return }
-        try? FileManager.default.removeItem(at: URL(fileURLWithPath: file).deletingLastPathComponent())
+        try? FileManager.default.removeItem(
+            at: URL(fileURLWithPath: file).deletingLastPathComponent())
     }
 
     private static func configuration(cache: String) -> String {

@@ -24,14 +24,18 @@ package enum InstallationCopy {
     }
 
     private static func initialise(_ relayDomains: [String]) throws -> URL {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-installation-\(UUID().uuidString)")
-        let arguments = ["init", "--directory", folder.path] + relayDomains.flatMap { ["--relay-domain", $0] }
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-installation-\(UUID().uuidString)")
+        let arguments =
+            ["init", "--directory", folder.path] + relayDomains.flatMap { ["--relay-domain", $0] }
         let run = try ManagedProcess.run(ManagedProcess.builtProduct("postern"), arguments)
         guard run.status == 0 else { throw HarnessError("postern init: \(run.output)") }
         return folder
     }
 
     private static func remove() {
-        for case .success(let folder) in made.with({ Array($0.values) }) { try? FileManager.default.removeItem(at: folder) }
+        for case .success(let folder) in made.with({ Array($0.values) }) {
+            try? FileManager.default.removeItem(at: folder)
+        }
     }
 }

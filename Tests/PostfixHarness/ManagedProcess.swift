@@ -17,7 +17,9 @@ package final class ManagedProcess: @unchecked Sendable {
         /// Reads the waiting octets of a pipe without blocking; false if there are none.
         mutating func takeWaiting(_ index: Int) -> Bool {
             var waiting: Int32 = 0
-            guard let descriptor = descriptors[index], ioctl(descriptor, UInt(FIONREAD), &waiting) == 0, waiting > 0 else {
+            guard let descriptor = descriptors[index],
+                ioctl(descriptor, UInt(FIONREAD), &waiting) == 0, waiting > 0
+            else {
                 return false
             }
             var buffer = [UInt8](repeating: 0, count: Int(waiting))
@@ -40,18 +42,25 @@ package final class ManagedProcess: @unchecked Sendable {
     private let input: Watched<Int32?>
     private let state = Watched(State())
 
-    /// Starts `executable`; `environment` is added to this process's own. Standard input stays open until `closeInput`.
+    /// Starts `executable`; `environment` is added to this process's own. Standard input stays
+    /// open until `closeInput`.
     package init(
-        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], directory: String? = nil
+        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:],
+        directory: String? = nil
     ) throws {
         self.executable = executable
-        let (toChild, output, errors) = (try SystemProcess.pipe(), try SystemProcess.pipe(), try SystemProcess.pipe())
+        let (toChild, output, errors) = (
+            try SystemProcess.pipe(), try SystemProcess.pipe(), try SystemProcess.pipe()
+        )
         input = Watched(toChild.write)
         let state = state
-        defer { for descriptor in [toChild.read, output.write, errors.write] { close(descriptor) } }
+        defer {
+            for descriptor in [toChild.read, output.write, errors.write] { close(descriptor) }
+        }
         do {
             process = try SystemProcess(
-                executable, arguments, environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+                executable, arguments,
+                environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
                 directory: directory, descriptors: (toChild.read, output.write, errors.write))
         } catch {
             for descriptor in [toChild.write, output.read, errors.read] { close(descriptor) }
@@ -114,16 +123,22 @@ package final class ManagedProcess: @unchecked Sendable {
     package var output: String { lines.joined(separator: "\n") }
 
     /// Waits until `find` returns a result for the lines so far.
-    package func wait<Result>(seconds: Double = standardTimeout, for find: ([String]) -> Result?) -> Result? {
+    package func wait<Result>(
+        seconds: Double = standardTimeout, for find: ([String]) -> Result?
+    ) -> Result? {
         state.wait(seconds: seconds) { find($0.output) }
     }
 
     /// Waits for a line that contains `text`, from line `start` on. Throws if none comes, or if the
     /// process ends before.
     @discardableResult
-    package func waitForLine(containing text: String, from start: Int = 0, seconds: Double = standardTimeout) throws -> String {
+    package func waitForLine(
+        containing text: String, from start: Int = 0, seconds: Double = standardTimeout
+    ) throws -> String {
         let found: String?? = state.wait(seconds: seconds) { state in
-            if let line = state.output.dropFirst(start).first(where: { $0.contains(text) }) { return .some(line) }
+            if let line = state.output.dropFirst(start).first(where: { $0.contains(text) }) {
+                return .some(line)
+            }
             return state.status != nil && state.openStreams == 0 ? .some(nil) : nil
         }
         guard let found, let line = found else {
@@ -160,7 +175,9 @@ package final class ManagedProcess: @unchecked Sendable {
     package func waitForExit(seconds: Double = standardTimeout) throws -> Int32 {
         var (waited, since) = (0.0, 0.0)
         while waited < seconds {
-            if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) { return status }
+            if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) {
+                return status
+            }
             waited += 1
             // A child process that it left running may keep the output open for as long as it
             // lives.
@@ -180,7 +197,8 @@ package final class ManagedProcess: @unchecked Sendable {
 
     /// A number of /proc/PID/status in KiB: `VmRSS`, `VmHWM` (its maximum so far).
     package func memory(_ field: String) -> Int? {
-        guard let text = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8) else { return nil }
+        guard let text = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8)
+        else { return nil }
         let line = text.split(separator: "\n").first { $0.hasPrefix(field + ":") }
         return line.flatMap { Int($0.filter(\.isNumber)) }
     }
@@ -189,14 +207,17 @@ package final class ManagedProcess: @unchecked Sendable {
     package var processorTime: Double? {
         var clock = clockid_t()
         var time = timespec()
-        guard clock_getcpuclockid(identifier, &clock) == 0, clock_gettime(clock, &time) == 0 else { return nil }
+        guard clock_getcpuclockid(identifier, &clock) == 0, clock_gettime(clock, &time) == 0 else {
+            return nil
+        }
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     /// Runs a program to its end and gives status and output.
     @discardableResult
     package static func run(
-        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], input: String = ""
+        _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:],
+        input: String = ""
     ) throws -> (status: Int32, output: String) {
         let process = try ManagedProcess(executable, arguments, environment: environment)
         process.writeInput(input)
@@ -208,7 +229,9 @@ package final class ManagedProcess: @unchecked Sendable {
     /// An executable that was built together with this one.
     package static func builtProduct(_ name: String) throws -> String {
         let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent(name).path
+        let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent(
+            name
+        ).path
         guard FileManager.default.isExecutableFile(atPath: path) else {
             throw HarnessError("\(path) was not built")
         }

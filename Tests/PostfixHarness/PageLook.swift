@@ -6,12 +6,15 @@ import Foundation
 /// The accessibility checks of axe-core, if `make test-tools` installed them.
 package enum Axe {
     package static let script: String? = {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent()
             .deletingLastPathComponent()
         let libraries = root.appendingPathComponent(".build/test-tools/lib").path
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: libraries)) ?? []
         return versions.lazy.compactMap {
-            try? String(contentsOfFile: "\(libraries)/\($0)/site-packages/axe_core_python/axe.min.js", encoding: .utf8)
+            try? String(
+                contentsOfFile: "\(libraries)/\($0)/site-packages/axe_core_python/axe.min.js",
+                encoding: .utf8)
         }.first
     }()
 
@@ -38,7 +41,8 @@ package struct PageLook {
 
     /// The folder for pictures; `POSTERN_SCREENSHOTS=all` makes those of every width in every
     /// language.
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent(".build/screenshots")
     private static let all = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] == "all"
 
@@ -48,17 +52,22 @@ package struct PageLook {
         let dark: Bool
         var description: String { "\(width)-\(dark ? "dark" : "light")" }
 
-        static let all = [320, 390, 768, 1200].flatMap { [Variant(width: $0, dark: false), Variant(width: $0, dark: true)] }
+        static let all = [320, 390, 768, 1200].flatMap {
+            [Variant(width: $0, dark: false), Variant(width: $0, dark: true)]
+        }
         static let narrow = Variant(width: 320, dark: false)
         /// The variants of every page in English.
-        static let usual = [narrow, Variant(width: 390, dark: true), Variant(width: 1200, dark: false)]
+        static let usual = [
+            narrow, Variant(width: 390, dark: true), Variant(width: 1200, dark: false),
+        ]
         /// The variants with references.
         static let compared = usual.filter { $0 != narrow }
     }
 
     /// Pages that are compared with reference pictures, in English and in Arabic.
     private static let compared: Set = [
-        "me-door", "me-addresses-one", "me-address-written", "me-inboxes", "me-security", "me-data", "me-delete", "me-not-found",
+        "me-door", "me-addresses-one", "me-address-written", "me-inboxes", "me-security", "me-data",
+        "me-delete", "me-not-found",
         "mail-sign-in", "mail-refusals",
     ]
 
@@ -76,14 +85,21 @@ package struct PageLook {
             note("it says \(tag ?? "nothing"), \(direction ?? "nothing")")
         }
         let isCompared = Self.compared.contains(name) && language != "de"
-        let variants = Self.all ? Variant.all : isCompared || language == "en" ? Variant.usual : [.narrow]
+        let variants =
+            Self.all ? Variant.all : isCompared || language == "en" ? Variant.usual : [.narrow]
         for variant in variants {
-            let reference = isCompared && Variant.compared.contains(variant) ? "\(name)-\(language)-\(variant)" : nil
+            let reference =
+                isCompared && Variant.compared.contains(variant)
+                ? "\(name)-\(language)-\(variant)" : nil
             if let finding = try look("\(name)-\(language)-\(variant).png", variant, reference) {
                 note("\(variant): \(finding)")
             }
-            let overflow = try browser.value("return document.documentElement.scrollWidth - \(variant.width)") as? Int
-            if overflow.map({ $0 > 0 }) != false { note("\(overflow ?? -1) pixels too wide at \(variant)") }
+            let overflow =
+                try browser.value("return document.documentElement.scrollWidth - \(variant.width)")
+                as? Int
+            if overflow.map({ $0 > 0 }) != false {
+                note("\(overflow ?? -1) pixels too wide at \(variant)")
+            }
             for finding in try Axe.findings(browser) { note("\(variant): \(finding)") }
         }
         let small = try browser.value(

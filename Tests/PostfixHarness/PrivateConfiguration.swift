@@ -6,12 +6,20 @@ enum PrivateConfiguration {
     /// Name, owned by postfix (otherwise root), group postdrop (otherwise root), mode; as in
     /// postfix-files(5).
     static let queueFolders: [(String, Bool, Bool, mode_t)] =
-        ["active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming", "private", "saved", "trace"].map {
+        [
+            "active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming",
+            "private", "saved", "trace",
+        ].map {
             ($0, true, false, 0o700)
-        } + [("maildrop", true, true, 0o730), ("public", true, true, 0o710), ("pid", false, false, 0o755)]
+        } + [
+            ("maildrop", true, true, 0o730), ("public", true, true, 0o710),
+            ("pid", false, false, 0o755),
+        ]
 
     static func main(_ options: PrivatePostfix.Options, directory: String) -> String {
-        let routes = options.routes.sorted { $0.key < $1.key }.map { "{ \($0.key) = smtp:[127.0.0.1]:\($0.value) }" }
+        let routes = options.routes.sorted { $0.key < $1.key }.map {
+            "{ \($0.key) = smtp:[127.0.0.1]:\($0.value) }"
+        }
         return """
             compatibility_level = 3.6
             multi_instance_name = postfix-\((directory as NSString).lastPathComponent)
@@ -48,7 +56,9 @@ enum PrivateConfiguration {
     }
 
     static func master(_ options: PrivatePostfix.Options, port: UInt16, ports: [UInt16]) -> String {
-        let extra = zip(options.services, ports).map { $0.replacingOccurrences(of: "{port}", with: String($1)) }
+        let extra = zip(options.services, ports).map {
+            $0.replacingOccurrences(of: "{port}", with: String($1))
+        }
         return """
             127.0.0.1:\(port) inet n - n - - smtpd
             \(extra.joined(separator: "\n"))

@@ -14,13 +14,15 @@ package final class PrivatePostfix: Sendable {
         package var relayDomains = ["relay.test"]
         /// The address of the filter in Postfix's form; nil for no filter and no relay settings.
         package var socket: String?
-        /// HOST:PORT of the smtpd for copies (fan-out), which the relay's settings make; nil for none.
+        /// HOST:PORT of the smtpd for copies (fan-out), which the relay's
+        /// settings make; nil for none.
         package var fanOut: String?
         /// Domains (or addresses, or `*`) and the ports on 127.0.0.1 to which their mail goes.
         package var routes: [String: UInt16] = [:]
         /// Parameters of main.cf that are set last.
         package var settings: [String: String] = [:]
-        /// More services: lines for master.cf, in which `{port}` is replaced by a free port, found again in `ports`.
+        /// More services: lines for master.cf, in which `{port}` is replaced by a free
+        /// port, found again in `ports`.
         package var services: [String] = []
         /// Whether 127.0.0.1 may send to any domain. Otherwise it may send only to the relay
         /// domains, like any client.
@@ -32,7 +34,9 @@ package final class PrivatePostfix: Sendable {
     /// The reason why this machine and user cannot run one; nil if they can.
     package static var obstacle: String? {
         if geteuid() != 0 { return "a private Postfix needs root" }
-        if !FileManager.default.isExecutableFile(atPath: "/usr/sbin/postfix") { return "Postfix is not installed" }
+        if !FileManager.default.isExecutableFile(atPath: "/usr/sbin/postfix") {
+            return "Postfix is not installed"
+        }
         return nil
     }
 
@@ -61,7 +65,8 @@ package final class PrivatePostfix: Sendable {
     package init(_ options: Options) throws {
         if let obstacle = Self.obstacle { throw HarnessError(obstacle) }
         self.options = options
-        directory = NSTemporaryDirectory() + "postern-postfix-" + UUID().uuidString.prefix(8).lowercased()
+        directory =
+            NSTemporaryDirectory() + "postern-postfix-" + UUID().uuidString.prefix(8).lowercased()
         port = try FreePort.next()
         let ports = try options.services.map { _ in try FreePort.next() }
         self.ports = ports
@@ -81,18 +86,26 @@ package final class PrivatePostfix: Sendable {
     }
 
     private func waitUntilStarted() throws {
-        let line = process.wait { $0.first { $0.contains("daemon started") || $0.contains("postfix ended") } }
-        guard let line, line.contains("daemon started") else { throw HarnessError("Postfix did not start:\n\(process.output)") }
+        let line = process.wait {
+            $0.first { $0.contains("daemon started") || $0.contains("postfix ended") }
+        }
+        guard let line, line.contains("daemon started") else {
+            throw HarnessError("Postfix did not start:\n\(process.output)")
+        }
     }
 
     deinit { stop() }
 
-    private static func write(_ options: Options, directory: String, port: UInt16, ports: [UInt16]) throws {
+    private static func write(
+        _ options: Options, directory: String, port: UInt16, ports: [UInt16]
+    ) throws {
         for folder in ["etc", "queue", "data"] {
             try FileManager.default.createDirectory(
-                atPath: "\(directory)/\(folder)", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+                atPath: "\(directory)/\(folder)", withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o755])
         }
-        guard let user = getpwnam("postfix")?.pointee, let group = getgrnam("postdrop")?.pointee else {
+        guard let user = getpwnam("postfix")?.pointee, let group = getgrnam("postdrop")?.pointee
+        else {
             throw HarnessError("there is no user postfix or no group postdrop")
         }
         chown("\(directory)/data", user.pw_uid, user.pw_gid)
@@ -101,7 +114,8 @@ package final class PrivatePostfix: Sendable {
         try "".write(toFile: "\(directory)/queue/quick-start", atomically: true, encoding: .utf8)
         for (name, owner, gid, mode) in PrivateConfiguration.queueFolders {
             let path = "\(directory)/queue/\(name)"
-            guard mkdir(path, mode) == 0, chown(path, owner ? user.pw_uid : 0, gid ? group.gr_gid : 0) == 0,
+            guard mkdir(path, mode) == 0,
+                chown(path, owner ? user.pw_uid : 0, gid ? group.gr_gid : 0) == 0,
                 chmod(path, mode) == 0
             else { throw HarnessError("cannot make \(path)") }
         }
@@ -112,11 +126,16 @@ package final class PrivatePostfix: Sendable {
         try age(directory)
         if let socket = options.socket {
             let plan = try PostfixSetup.plan(
-                relayDomains: options.relayDomains, socket: socket, fanOut: options.fanOut, directory: "\(directory)/etc")
-            try PostfixSetup.apply(plan) { content, path in try content.write(to: URL(filePath: path), options: .atomic) }
+                relayDomains: options.relayDomains, socket: socket, fanOut: options.fanOut,
+                directory: "\(directory)/etc")
+            try PostfixSetup.apply(plan) { content, path in
+                try content.write(to: URL(filePath: path), options: .atomic)
+            }
         }
         // There are no certificates here. Then the settings of the caller follow.
-        try postconf("\(directory)/etc", ["smtp_tls_security_level": "none"].merging(options.settings) { $1 })
+        try postconf(
+            "\(directory)/etc", ["smtp_tls_security_level": "none"].merging(options.settings) { $1 }
+        )
         try age(directory)
     }
 
@@ -125,14 +144,17 @@ package final class PrivatePostfix: Sendable {
     private static func age(_ directory: String) throws {
         for name in ["main.cf", "master.cf"] {
             try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: "\(directory)/etc/\(name)")
+                [.modificationDate: Date(timeIntervalSinceNow: -60)],
+                ofItemAtPath: "\(directory)/etc/\(name)")
         }
     }
 
-    /// Changes a setting of master.cf (`service/type/name=value`, or without value to remove it) and reloads.
+    /// Changes a setting of master.cf (`service/type/name=value`, or without value
+    /// to remove it) and reloads.
     package func setMaster(_ setting: String) throws {
         let flag = setting.contains("=") ? "-P" : "-PX"
-        let result = try ManagedProcess.run("/usr/sbin/postconf", ["-c", configuration, flag, setting])
+        let result = try ManagedProcess.run(
+            "/usr/sbin/postconf", ["-c", configuration, flag, setting])
         guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
         try set([:])
     }
@@ -140,7 +162,8 @@ package final class PrivatePostfix: Sendable {
     private static func postconf(_ configuration: String, _ settings: [String: String]) throws {
         guard !settings.isEmpty else { return }
         let result = try ManagedProcess.run(
-            "/usr/sbin/postconf", ["-c", configuration, "-e"] + settings.map { "\($0.key) = \($0.value)" })
+            "/usr/sbin/postconf",
+            ["-c", configuration, "-e"] + settings.map { "\($0.key) = \($0.value)" })
         guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
     }
 
@@ -194,7 +217,8 @@ package final class PrivatePostfix: Sendable {
     private static func processes(in folder: String) -> [Int32] {
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return all.compactMap { Int32($0) }.filter { identifier in
-            let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(identifier)/cwd")
+            let place = try? FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/\(identifier)/cwd")
             return place.map { $0 == folder || $0.hasPrefix(folder + "/") } ?? false
         }
     }
@@ -213,21 +237,28 @@ package final class PrivatePostfix: Sendable {
 
     /// Waits for a log line that contains `text`, from line `start` on.
     @discardableResult
-    package func waitForLog(containing text: String, from start: Int = 0, seconds: Double = standardTimeout) throws -> String {
+    package func waitForLog(
+        containing text: String, from start: Int = 0, seconds: Double = standardTimeout
+    ) throws -> String {
         let (process, before) = life.with { ($0.process, $0.before) }
         if let line = before.dropFirst(start).first(where: { $0.contains(text) }) { return line }
-        return try process.waitForLine(containing: text, from: max(0, start - before.count), seconds: seconds)
+        return try process.waitForLine(
+            containing: text, from: max(0, start - before.count), seconds: seconds)
     }
 
     /// Waits until Postfix has no message left of those that it accepted, and has processed
     /// `queueIDs`.
-    package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = standardTimeout) throws {
+    package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = standardTimeout) throws
+    {
         let end = Date(timeIntervalSinceNow: seconds)
         let (process, before) = life.with { ($0.process, $0.before) }
         // A removal in the moment of a kill may not be in the log. The queue itself then shows the
         // remaining messages.
-        while try before.isEmpty ? isUnderWay || !isDone(queueIDs, process, end) : !queue().isEmpty {
-            guard Date() < end else { throw HarnessError("messages stay in the queue:\n\(logTail)") }
+        while try before.isEmpty ? isUnderWay || !isDone(queueIDs, process, end) : !queue().isEmpty
+        {
+            guard Date() < end else {
+                throw HarnessError("messages stay in the queue:\n\(logTail)")
+            }
             usleep(before.isEmpty ? 10_000 : 200_000)
         }
     }
@@ -238,7 +269,9 @@ package final class PrivatePostfix: Sendable {
             let folder = "\(directory)/queue/\(name)"
             for file in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
                 var status = stat()
-                if stat("\(folder)/\(file)", &status) == 0, status.st_mode & S_IXUSR != 0 { return true }
+                if stat("\(folder)/\(file)", &status) == 0, status.st_mode & S_IXUSR != 0 {
+                    return true
+                }
             }
         }
         return false
@@ -292,7 +325,8 @@ package final class PrivatePostfix: Sendable {
     /// Submits a message with sendmail(1), as a program on the same machine does.
     package func submit(from: String, to recipients: [String], _ message: String) throws {
         let result = try ManagedProcess.run(
-            "/usr/sbin/sendmail", ["-C", configuration, "-i", "-f", from, "--"] + recipients, input: message)
+            "/usr/sbin/sendmail", ["-C", configuration, "-i", "-f", from, "--"] + recipients,
+            input: message)
         guard result.status == 0 else { throw HarnessError("sendmail: \(result.output)") }
     }
 
@@ -303,6 +337,7 @@ package final class PrivatePostfix: Sendable {
     package func send(
         from: String, to recipients: [String], message: [UInt8], xclient: [(String, String)] = []
     ) throws -> SMTPTransactionResult {
-        try SMTPClient.send(port: port, from: from, to: recipients, message: message, xclient: xclient)
+        try SMTPClient.send(
+            port: port, from: from, to: recipients, message: message, xclient: xclient)
     }
 }

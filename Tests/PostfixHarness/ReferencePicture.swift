@@ -14,7 +14,8 @@ package struct ReferencePicture {
     private static let tolerance = 8.0
     /// Allowed difference of heights, as a line may break at another place.
     private static let heights = 0.94...1.06
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("References")
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("References")
 
     package init(_ browser: Browser, _ name: String) {
         self.browser = browser
@@ -29,21 +30,29 @@ package struct ReferencePicture {
                 Self.script
                     + "return small(\"\(picture.base64EncodedString())\", \(Self.width)).then(c => c.convertToBlob()).then(async b => "
                     + "btoa(String.fromCharCode(...new Uint8Array(await b.arrayBuffer()))));")
-            guard let text = small as? String, let data = Data(base64Encoded: text) else { return "no reference was made" }
-            try FileManager.default.createDirectory(at: Self.folder, withIntermediateDirectories: true)
+            guard let text = small as? String, let data = Data(base64Encoded: text) else {
+                return "no reference was made"
+            }
+            try FileManager.default.createDirectory(
+                at: Self.folder, withIntermediateDirectories: true)
             try data.write(to: file)
             return nil
         }
-        guard let reference = try? Data(contentsOf: file) else { return "there is no reference \(file.lastPathComponent)" }
+        guard let reference = try? Data(contentsOf: file) else {
+            return "there is no reference \(file.lastPathComponent)"
+        }
         let measured = try browser.value(
             Self.script
                 + "return difference(\"\(picture.base64EncodedString())\", \"\(reference.base64EncodedString())\", \(Self.width));"
         )
-        guard let numbers = measured as? [Double], numbers.count == 2 else { return "the pictures could not be compared" }
+        guard let numbers = measured as? [Double], numbers.count == 2 else {
+            return "the pictures could not be compared"
+        }
         if !Self.heights.contains(numbers[0]) {
             return "\(Int((numbers[0] * 100).rounded())) % as high as its reference"
         }
-        return numbers[1] <= Self.tolerance ? nil : "differs from its reference by \(numbers[1].rounded()) of 255"
+        return numbers[1] <= Self.tolerance
+            ? nil : "differs from its reference by \(numbers[1].rounded()) of 255"
     }
 
     /// Runs within the open page. A bitmap of octets is not a picture that the page loads, which

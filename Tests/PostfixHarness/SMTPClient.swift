@@ -10,13 +10,16 @@ package struct SMTPServerReply: Sendable, Hashable, CustomStringConvertible {
 
     /// Unchanged, with lines joined by LF.
     package var description: String {
-        lines.enumerated().map { "\(code)\($0.offset == lines.count - 1 ? " " : "-")\($0.element)" }.joined(separator: "\n")
+        lines.enumerated().map { "\(code)\($0.offset == lines.count - 1 ? " " : "-")\($0.element)" }
+            .joined(separator: "\n")
     }
 
     /// The enhanced status code at the beginning of the first line.
     package var enhancedStatus: String? {
         let word = lines.first?.split(separator: " ").first.map(String.init)
-        return word.flatMap { $0.split(separator: ".").count == 3 && $0.first?.isNumber == true ? $0 : nil }
+        return word.flatMap {
+            $0.split(separator: ".").count == 3 && $0.first?.isNumber == true ? $0 : nil
+        }
     }
 
     /// Whether `code` is 2xx.
@@ -33,7 +36,9 @@ package struct SMTPTransactionResult: Sendable {
     package let data: SMTPServerReply?
     /// Postfix's queue id, if the message was queued.
     package var queueID: String? {
-        guard let text = data?.lines.last, let range = text.range(of: "queued as ") else { return nil }
+        guard let text = data?.lines.last, let range = text.range(of: "queued as ") else {
+            return nil
+        }
         return String(text[range.upperBound...])
     }
 }
@@ -65,7 +70,9 @@ package final class SMTPClient {
         var lines = [String]()
         while let line = reader.line() {
             let text = String(decoding: line, as: UTF8.self)
-            guard let code = Int(text.prefix(3)) else { throw HarnessError("not an SMTP reply: \(text)") }
+            guard let code = Int(text.prefix(3)) else {
+                throw HarnessError("not an SMTP reply: \(text)")
+            }
             lines.append(String(text.dropFirst(4)))
             if text.dropFirst(3).first != "-" { return SMTPServerReply(code: code, lines: lines) }
         }
@@ -83,7 +90,9 @@ package final class SMTPClient {
     @discardableResult
     package func expect(_ code: Int, _ line: String) throws -> SMTPServerReply {
         let reply = try command(line)
-        guard reply.code == code else { throw HarnessError("\(line): expected \(code), got \(reply)") }
+        guard reply.code == code else {
+            throw HarnessError("\(line): expected \(code), got \(reply)")
+        }
         return reply
     }
 
@@ -133,8 +142,11 @@ package final class SMTPClient {
     package func transaction(
         from: String, to recipients: [String], mailArguments: String = "", message: [UInt8]
     ) throws -> SMTPTransactionResult {
-        let mail = try command("MAIL FROM:\(from)" + (mailArguments.isEmpty ? "" : " \(mailArguments)"))
-        guard mail.isPositive else { return SMTPTransactionResult(mail: mail, recipients: [], data: nil) }
+        let mail = try command(
+            "MAIL FROM:\(from)" + (mailArguments.isEmpty ? "" : " \(mailArguments)"))
+        guard mail.isPositive else {
+            return SMTPTransactionResult(mail: mail, recipients: [], data: nil)
+        }
         let replies = try recipients.map { try command("RCPT TO:\($0)") }
         guard replies.contains(where: \.isPositive) else {
             _ = try? command("RSET")
@@ -154,7 +166,8 @@ package final class SMTPClient {
 
     /// Connects, sends EHLO and one message, quits.
     package static func send(
-        port: UInt16, helo: String = "client.test", from: String, to recipients: [String], mailArguments: String = "",
+        port: UInt16, helo: String = "client.test", from: String, to recipients: [String],
+        mailArguments: String = "",
         message: [UInt8], xclient: [(String, String)] = []
     ) throws -> SMTPTransactionResult {
         let client = try SMTPClient(port: port)
@@ -164,6 +177,7 @@ package final class SMTPClient {
             try client.xclient(xclient)
         }
         try client.expect(250, "EHLO \(helo)")
-        return try client.transaction(from: from, to: recipients, mailArguments: mailArguments, message: message)
+        return try client.transaction(
+            from: from, to: recipients, mailArguments: mailArguments, message: message)
     }
 }

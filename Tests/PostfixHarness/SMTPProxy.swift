@@ -28,7 +28,10 @@ package final class SMTPProxy: Sendable {
         Thread.detachNewThread {
             while let client = listener.accept() {
                 Thread.detachNewThread {
-                    guard let server = try? Socket.connect(port: target.with { $0 }, timeout: Int(standardTimeout)) else {
+                    guard
+                        let server = try? Socket.connect(
+                            port: target.with { $0 }, timeout: Int(standardTimeout))
+                    else {
                         return
                     }
                     client.setTimeout(Int(standardTimeout))
@@ -65,7 +68,8 @@ package final class SMTPProxy: Sendable {
 
     /// Passes connections to this port from now on. Calls `decide` before each MAIL, counted from 1
     /// over all connections.
-    package func pass(to port: UInt16, _ decide: @escaping @Sendable (Int) -> Step = { _ in .pass }) {
+    package func pass(to port: UInt16, _ decide: @escaping @Sendable (Int) -> Step = { _ in .pass })
+    {
         target.with { $0 = port }
         step.with { $0 = decide }
         transactions.with { $0 = 0 }

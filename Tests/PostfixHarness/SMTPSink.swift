@@ -28,7 +28,8 @@ package struct SinkMessage: Sendable, Hashable {
         let separator: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
         if data.starts(with: [0x0D, 0x0A]) { return (0, 2) }
         guard data.count >= 4 else { return (data.count, data.count) }
-        for index in 0...(data.count - 4) where data[index] == 0x0D && data[index..<index + 4].elementsEqual(separator) {
+        for index in 0...(data.count - 4)
+        where data[index] == 0x0D && data[index..<index + 4].elementsEqual(separator) {
             return (index + 2, index + 4)
         }
         return (data.count, data.count)
@@ -37,7 +38,8 @@ package struct SinkMessage: Sendable, Hashable {
     /// The fields of the header section. Folds stay CRLF and white space.
     package var fields: [String] {
         var fields = [String]()
-        for line in String(decoding: header, as: UTF8.self).components(separatedBy: "\r\n") where !line.isEmpty {
+        for line in String(decoding: header, as: UTF8.self).components(separatedBy: "\r\n")
+        where !line.isEmpty {
             if line.hasPrefix(" ") || line.hasPrefix("\t"), let last = fields.last {
                 fields[fields.count - 1] = last + "\r\n" + line
             } else {
@@ -107,19 +109,24 @@ package final class SMTPSink: Sendable {
     package var messages: [SinkMessage] { state.with { $0.messages } }
 
     /// Messages that went to a recipient (with brackets).
-    package func messages(to recipient: String) -> [SinkMessage] { messages.filter { $0.recipients.contains(recipient) } }
+    package func messages(to recipient: String) -> [SinkMessage] {
+        messages.filter { $0.recipients.contains(recipient) }
+    }
 
     /// Waits until at least `count` messages for which `matches` is true were accepted, and returns
     /// them. Throws if they do not come.
     @discardableResult
     package func wait(
-        for count: Int, seconds: Double = standardTimeout, where matches: @Sendable (SinkMessage) -> Bool = { _ in true }
+        for count: Int, seconds: Double = standardTimeout,
+        where matches: @Sendable (SinkMessage) -> Bool = { _ in true }
     ) throws -> [SinkMessage] {
         let found = state.wait(seconds: seconds) { state in
             let messages = state.messages.filter(matches)
             return messages.count >= count ? messages : nil
         }
-        guard let found else { throw HarnessError("\(messages.count) messages came, waited for \(count)") }
+        guard let found else {
+            throw HarnessError("\(messages.count) messages came, waited for \(count)")
+        }
         return found
     }
 
@@ -142,7 +149,10 @@ private struct SinkSession {
     private var mail: (path: String, arguments: [String])?
     private var recipients: [(path: String, arguments: [String])] = []
 
-    init(_ socket: Socket, behaviour: @escaping () -> SinkBehaviour, accepted: @escaping (SinkMessage) -> Void) {
+    init(
+        _ socket: Socket, behaviour: @escaping () -> SinkBehaviour,
+        accepted: @escaping (SinkMessage) -> Void
+    ) {
         self.socket = socket
         self.behaviour = behaviour
         self.accepted = accepted
@@ -171,8 +181,11 @@ private struct SinkSession {
             helo = String(line.dropFirst(5))
             let behaviour = behaviour()
             let keywords =
-                ["sink.test", "PIPELINING", "SIZE 0"] + (behaviour.offers8BITMIME ? ["8BITMIME"] : []) + behaviour.keywords
-            for (index, keyword) in keywords.enumerated() { say("250\(index == keywords.count - 1 ? " " : "-")\(keyword)") }
+                ["sink.test", "PIPELINING", "SIZE 0"]
+                + (behaviour.offers8BITMIME ? ["8BITMIME"] : []) + behaviour.keywords
+            for (index, keyword) in keywords.enumerated() {
+                say("250\(index == keywords.count - 1 ? " " : "-")\(keyword)")
+            }
         } else if upper.hasPrefix("HELO ") {
             helo = String(line.dropFirst(5))
             say("250 sink.test")
@@ -213,7 +226,8 @@ private struct SinkSession {
         } else {
             accepted(
                 SinkMessage(
-                    helo: helo, mailFrom: mail.path, mailArguments: mail.arguments, recipients: recipients.map(\.path),
+                    helo: helo, mailFrom: mail.path, mailArguments: mail.arguments,
+                    recipients: recipients.map(\.path),
                     recipientArguments: recipients.map(\.arguments), data: message))
             say("250 2.0.0 kept")
         }
@@ -230,6 +244,9 @@ private struct SinkSession {
             return character == ">" && !quoted
         }
         guard let end else { return (String(text), []) }
-        return (String(text[...end]), text[text.index(after: end)...].split(separator: " ").map(String.init))
+        return (
+            String(text[...end]),
+            text[text.index(after: end)...].split(separator: " ").map(String.init)
+        )
     }
 }

@@ -20,7 +20,9 @@ final class Socket: @unchecked Sendable {
 
     private static func make() throws -> Socket {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw HarnessError("socket: \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else {
+            throw HarnessError("socket: \(String(cString: strerror(errno)))")
+        }
         return Socket(descriptor)
     }
 
@@ -28,7 +30,8 @@ final class Socket: @unchecked Sendable {
     static func listen(port: UInt16 = 0) throws -> Socket {
         let socket = try make()
         var yes: Int32 = 1
-        setsockopt(socket.descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        setsockopt(
+            socket.descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         var address = address(port)
         let bound = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -46,7 +49,9 @@ final class Socket: @unchecked Sendable {
         let socket = try make()
         socket.setTimeout(timeout)
         var yes: Int32 = 1
-        setsockopt(socket.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+        setsockopt(
+            socket.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes,
+            socklen_t(MemoryLayout<Int32>.size))
         var address = address(port)
         let connected = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -54,7 +59,8 @@ final class Socket: @unchecked Sendable {
             }
         }
         guard connected == 0 else {
-            throw HarnessError("cannot connect to port \(port): \(String(cString: strerror(errno)))")
+            throw HarnessError(
+                "cannot connect to port \(port): \(String(cString: strerror(errno)))")
         }
         return socket
     }
@@ -70,7 +76,9 @@ final class Socket: @unchecked Sendable {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         _ = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(descriptor, $0, &length)
+            }
         }
         return UInt16(bigEndian: address.sin_port)
     }
@@ -91,7 +99,8 @@ final class Socket: @unchecked Sendable {
             var rest = bytes[...]
             while !rest.isEmpty {
                 let part = UnsafeRawBufferPointer(rebasing: rest)
-                let count = Glibc.send(descriptor, part.baseAddress, part.count, Int32(MSG_NOSIGNAL))
+                let count = Glibc.send(
+                    descriptor, part.baseAddress, part.count, Int32(MSG_NOSIGNAL))
                 if count < 0 && errno == EINTR { continue }
                 guard count > 0 else { return false }
                 rest = rest.dropFirst(count)
@@ -131,7 +140,8 @@ package enum FreePort {
         let end = Date(timeIntervalSinceNow: standardTimeout)
         while (try? Socket.connect(port: port, timeout: 1)) == nil {
             guard process.isRunning, Date() < end else {
-                throw HarnessError("no program listens on port \(port):\n\(process.executable): \(process.output)")
+                throw HarnessError(
+                    "no program listens on port \(port):\n\(process.executable): \(process.output)")
             }
             usleep(20_000)
         }
@@ -152,7 +162,9 @@ struct LineReader {
         while true {
             if let end = buffer[searched...].firstIndex(of: 0x0A) {
                 defer { start = end + 1 }
-                return Array(end > start && buffer[end - 1] == 0x0D ? buffer[start..<end - 1] : buffer[start..<end])
+                return Array(
+                    end > start && buffer[end - 1] == 0x0D
+                        ? buffer[start..<end - 1] : buffer[start..<end])
             }
             searched = buffer.count
             guard let more = socket.receive() else { return nil }

@@ -42,7 +42,8 @@ package struct TestCase: Sendable {
     package init(file: String) throws {
         let url = URL(fileURLWithPath: file)
         try self.init(
-            name: url.deletingPathExtension().lastPathComponent, text: String(contentsOf: url, encoding: .utf8),
+            name: url.deletingPathExtension().lastPathComponent,
+            text: String(contentsOf: url, encoding: .utf8),
             folder: url.deletingLastPathComponent().path)
     }
 
@@ -67,7 +68,9 @@ package struct TestCase: Sendable {
 
     /// All cases of a folder, by name; throws if there are none.
     package static func all(in folder: String) throws -> [TestCase] {
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".testcase") }.sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+            $0.hasSuffix(".testcase")
+        }.sorted()
         if names.isEmpty { throw HarnessError("no .testcase in \(folder)") }
         return try names.map { try TestCase(file: "\(folder)/\($0)") }
     }
@@ -115,15 +118,21 @@ private struct TestCaseParser {
         }
         if !inMessage {
             if line.hasPrefix("#") {
-                if section.isEmpty { description.append(line.dropFirst().trimmingCharacters(in: .whitespaces)) }
+                if section.isEmpty {
+                    description.append(line.dropFirst().trimmingCharacters(in: .whitespaces))
+                }
                 return
             }
-            if line.trimmingCharacters(in: .whitespaces).isEmpty && section != "delivered" { return }
+            if line.trimmingCharacters(in: .whitespaces).isEmpty && section != "delivered" {
+                return
+            }
         }
         switch section {
         case "": throw HarnessError("text before the first section")
         case "postfix":
-            guard let equals = line.firstIndex(of: "=") else { throw HarnessError("not `name = value`") }
+            guard let equals = line.firstIndex(of: "=") else {
+                throw HarnessError("not `name = value`")
+            }
             settings[line[..<equals].trimmingCharacters(in: .whitespaces)] =
                 line[line.index(after: equals)...].trimmingCharacters(in: .whitespaces)
         case "sink": try sink(line)
@@ -147,7 +156,9 @@ private struct TestCaseParser {
     }
 
     private mutating func smtp(_ line: String) throws {
-        if many != nil && !line.hasPrefix("S:") { throw HarnessError("C*N: must be followed by S:") }
+        if many != nil && !line.hasPrefix("S:") {
+            throw HarnessError("C*N: must be followed by S:")
+        }
         if line == "connect" {
             steps.append(.connect)
         } else if line.hasPrefix("C: ") || line == "C:" {
@@ -183,7 +194,8 @@ private struct TestCaseParser {
         } else if line.hasPrefix("from:") {
             deliveries[last].from = line.dropFirst(5).trimmingCharacters(in: .whitespaces)
         } else if line.hasPrefix("to:") {
-            deliveries[last].recipients.append(line.dropFirst(3).trimmingCharacters(in: .whitespaces))
+            deliveries[last].recipients.append(
+                line.dropFirst(3).trimmingCharacters(in: .whitespaces))
         } else {
             throw HarnessError("not `from:` or `to:`, and no empty line before the message")
         }
@@ -205,7 +217,8 @@ private struct TestCaseParser {
             case UInt8(ascii: "0"): out.append(0x00)
             case UInt8(ascii: "\\"): out.append(UInt8(ascii: "\\"))
             case UInt8(ascii: "x"):
-                guard let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                guard let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+                else {
                     throw HarnessError("\\x needs two hexadecimal digits")
                 }
                 out.append(value)

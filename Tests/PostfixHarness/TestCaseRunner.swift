@@ -19,10 +19,14 @@ extension TestCase {
                 let closest = messages.first { delivery.matchesEnvelope($0) } ?? messages.first
                 let difference = closest.flatMap { delivery.difference($0) } ?? "nothing arrived"
                 failures.append("message \(number + 1) did not arrive as expected: \(difference)")
-                if let closest, let index = messages.firstIndex(of: closest) { messages.remove(at: index) }
+                if let closest, let index = messages.firstIndex(of: closest) {
+                    messages.remove(at: index)
+                }
             }
         }
-        failures += messages.map { "unexpected message from \($0.mailFrom) to \($0.recipients):\n\($0.text)" }
+        failures += messages.map {
+            "unexpected message from \($0.mailFrom) to \($0.recipients):\n\($0.text)"
+        }
         return failures
     }
 
@@ -46,19 +50,25 @@ extension TestCase {
                 _ = try connection()
                 greeting = nil
                 try connection().send(bytes)
-                last = String(decoding: bytes.prefix(200), as: UTF8.self).trimmingCharacters(in: .newlines)
+                last = String(decoding: bytes.prefix(200), as: UTF8.self).trimmingCharacters(
+                    in: .newlines)
             case .sendMany(let count, let line, let pattern):
-                let lines = (0..<count).map { line.replacingOccurrences(of: "{n}", with: String($0)) }
+                let lines = (0..<count).map {
+                    line.replacingOccurrences(of: "{n}", with: String($0))
+                }
                 _ = try connection()
                 greeting = nil
-                for (line, reply) in zip(lines, try connection().pipeline(lines)) where !Self.matches(reply, pattern) {
+                for (line, reply) in zip(lines, try connection().pipeline(lines))
+                where !Self.matches(reply, pattern) {
                     return ["after \"\(line)\": expected \(pattern), got \(reply)"]
                 }
             case .expect(let pattern):
                 let connection = try connection()
                 let reply = try greeting ?? connection.reply()
                 greeting = nil
-                if !Self.matches(reply, pattern) { return ["after \"\(last)\": expected \(pattern), got \(reply)"] }
+                if !Self.matches(reply, pattern) {
+                    return ["after \"\(last)\": expected \(pattern), got \(reply)"]
+                }
             }
         }
         client?.close()
@@ -69,7 +79,8 @@ extension TestCase {
     /// Lines are joined by LF.
     static func matches(_ reply: SMTPServerReply, _ pattern: String) -> Bool {
         let text = reply.description
-        return glob(pattern, text) || glob(pattern + " *", text) || glob(pattern + "-*", text) || glob(pattern + "\n*", text)
+        return glob(pattern, text) || glob(pattern + " *", text) || glob(pattern + "-*", text)
+            || glob(pattern + "\n*", text)
     }
 
     /// Whether `text` matches a pattern in which `*` matches any octets. Linear memory, no
@@ -98,10 +109,13 @@ extension TestCase {
 
 extension TestCase.Delivery {
     func matchesEnvelope(_ message: SinkMessage) -> Bool {
-        guard TestCase.glob(from, message.mailFrom), message.recipients.count == recipients.count else { return false }
+        guard TestCase.glob(from, message.mailFrom), message.recipients.count == recipients.count
+        else { return false }
         var rest = message.recipients
         for pattern in recipients {
-            guard let index = rest.firstIndex(where: { TestCase.glob(pattern, $0) }) else { return false }
+            guard let index = rest.firstIndex(where: { TestCase.glob(pattern, $0) }) else {
+                return false
+            }
             rest.remove(at: index)
         }
         return true
@@ -110,13 +124,15 @@ extension TestCase.Delivery {
     /// The difference of a message from the expected one; nil if there is none.
     func difference(_ message: SinkMessage) -> String? {
         guard matchesEnvelope(message) else {
-            return "expected from \(from) to \(recipients), got from \(message.mailFrom) to \(message.recipients)"
+            return
+                "expected from \(from) to \(recipients), got from \(message.mailFrom) to \(message.recipients)"
         }
         // Line ends must be CRLF, also that of the last line.
         var actual = message.text.components(separatedBy: "\r\n")
         while actual.last?.isEmpty == true { actual.removeLast() }
         return Self.fits(lines[...], actual[...])
-            ? nil : "expected\n\(lines.joined(separator: "\n"))\n--- got\n\(actual.joined(separator: "\n"))"
+            ? nil
+            : "expected\n\(lines.joined(separator: "\n"))\n--- got\n\(actual.joined(separator: "\n"))"
     }
 
     /// Line by line, `*` within a line; a line `...` matches any number of lines.

@@ -18,12 +18,16 @@ package struct TestCertificate: Sendable {
             "/usr/bin/env",
             [
                 "openssl", "req", "-x509", "-newkey", isRSA ? "rsa" : "ec", "-pkeyopt",
-                isRSA ? "rsa_keygen_bits:2048" : "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
-                "/CN=\(commonName)", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", new[0], "-keyout", new[1],
+                isRSA ? "rsa_keygen_bits:2048" : "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                "-subj",
+                "/CN=\(commonName)", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out",
+                new[0], "-keyout", new[1],
             ])
         guard result.status == 0 else { throw HarnessError("openssl: \(result.output)") }
         for (path, target) in zip(new, [certificate, key]) {
-            guard rename(path, target) == 0 else { throw HarnessError("cannot put \(target) into place") }
+            guard rename(path, target) == 0 else {
+                throw HarnessError("cannot put \(target) into place")
+            }
         }
     }
 }

@@ -1,19 +1,14 @@
 // The test filter's script: one instruction a line.
 //
-//   needs [no-actions] [unanswered EVENT…] [without EVENT…]   what is negotiated (read once, at the start)
-//   on EVENT [PATH] REPLY          EVENT: connect helo mail rcpt data header eoh body eom; PATH for rcpt alone
-//                                  REPLY: continue, accept, discard, skip, 550 5.1.1 text, 451 4.3.0 text; \n divides lines
-//   change NAME INDEX VALUE        modifications at the end of the message, in order; VALUE is everything after the space,
-//   delete NAME INDEX              with \r \n \t \s (space) \xNN
-//   insert INDEX NAME VALUE
-//   add NAME VALUE
-//   from PATH [ARGUMENTS]
-//   addrcpt PATH [ARGUMENTS]
-//   delrcpt PATH
-//   body FILE | body-echo | body-empty
-//   progress
-//   throw
-//   internal MODIFICATION | smtp MODIFICATION     only for Postfix's own mail, or only for other mail
+//   needs [no-actions] [unanswered EVENT…] [without EVENT…] what is negotiated (read once, at
+//   the start) on EVENT [PATH] REPLY EVENT: connect helo mail rcpt data header eoh body eom;
+//   PATH for rcpt alone
+//                                  REPLY: continue, accept, discard, skip, 550 5.1.1 text; \n divides lines
+//   change NAME INDEX VALUE modifications at the end of the message, in order; VALUE is everything
+//   after the space, delete NAME INDEX with \r \n \t \s (space) \xNN insert INDEX NAME VALUE add
+//   NAME VALUE from PATH [ARGUMENTS] addrcpt PATH [ARGUMENTS] delrcpt PATH body FILE | body-echo |
+//   body-empty progress throw internal MODIFICATION | smtp MODIFICATION only for Postfix's own
+//   mail, or only for other mail
 
 import Foundation
 import Milter
@@ -22,21 +17,26 @@ struct Script: Sendable {
     var lines: [[String]] = []
 
     init(file: String?) {
-        guard let file, let text = try? String(contentsOfFile: file, encoding: .utf8) else { return }
+        guard let file, let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            return
+        }
         for line in text.split(separator: "\n") where !line.hasPrefix("#") {
-            lines.append(line.split(separator: " ", omittingEmptySubsequences: false).map(String.init))
+            lines.append(
+                line.split(separator: " ", omittingEmptySubsequences: false).map(String.init))
         }
     }
 
     private static let events: [String: MilterEvents] = [
-        "connect": .connect, "helo": .helo, "mail": .mail, "rcpt": .recipient, "data": .data, "unknown": .unknown,
+        "connect": .connect, "helo": .helo, "mail": .mail, "rcpt": .recipient, "data": .data,
+        "unknown": .unknown,
         "header": .header, "eoh": .endOfHeaders, "body": .body,
     ]
 
     var needs: MilterNeeds {
         var needs = MilterNeeds.everything
         needs.macros = [
-            .connect: ["j", "{daemon_name}", "{client_addr}"], .mail: ["i", "{auth_authen}"], .recipient: ["i"],
+            .connect: ["j", "{daemon_name}", "{client_addr}"], .mail: ["i", "{auth_authen}"],
+            .recipient: ["i"],
             .endOfMessage: ["i"],
         ]
         for line in lines where line[0] == "needs" {
@@ -76,7 +76,8 @@ struct Script: Sendable {
         default: break
         }
         let code = Int(words[0]) ?? 0
-        let text = words.dropFirst(2).joined(separator: " ").replacingOccurrences(of: "\\n", with: "\n")
+        let text = words.dropFirst(2).joined(separator: " ").replacingOccurrences(
+            of: "\\n", with: "\n")
         let status = words.count > 1 ? words[1] : ""
         return code / 100 == 4
             ? .temporaryFailure(TemporaryFailure(repairing: code, status, text))
@@ -98,7 +99,8 @@ struct Script: Sendable {
             case UInt8(ascii: "t"): out.append(0x09)
             case UInt8(ascii: "s"): out.append(0x20)
             case UInt8(ascii: "x"):
-                out.append(UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) ?? 0x3F)
+                out.append(
+                    UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) ?? 0x3F)
                 rest = rest.dropFirst(2)
             default: out.append(next)
             }

@@ -1,4 +1,5 @@
-// The session of the test filter: writes every event as a line, answers and modifies as its script says.
+// The session of the test filter: writes every event as a line, answers and
+// modifies as its script says.
 
 import Foundation
 import Milter
@@ -7,7 +8,9 @@ struct ScriptHandler: MilterHandler {
     let script: String?
     let needs: MilterNeeds
 
-    func makeSession(connection: MilterConnection) -> any MilterSession { ScriptSession(script, connection) }
+    func makeSession(connection: MilterConnection) -> any MilterSession {
+        ScriptSession(script, connection)
+    }
 }
 
 private struct ThrownByScript: Error {}
@@ -40,7 +43,8 @@ final class ScriptSession: MilterSession {
         (body, bodyLength) = ([], 0)
         Output.say(
             "mail [\(path)] \(arguments.joined(separator: ",")) i=\(macros["i"] ?? "-")"
-                + " auth=\(macros["{auth_authen}"] ?? "-") daemon=\(macros["{daemon_name}"] ?? "-")")
+                + " auth=\(macros["{auth_authen}"] ?? "-") daemon=\(macros["{daemon_name}"] ?? "-")"
+        )
         return script.reply("mail")
     }
 
@@ -78,9 +82,13 @@ final class ScriptSession: MilterSession {
     }
 
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply {
-        Output.say("eom body=\(bodyLength) i=\(actions.macros["i"] ?? "-") daemon=\(actions.macros["{daemon_name}"] ?? "-")")
+        Output.say(
+            "eom body=\(bodyLength) i=\(actions.macros["i"] ?? "-") daemon=\(actions.macros["{daemon_name}"] ?? "-")"
+        )
         let origin = actions.macros["{daemon_name}"] == "internal" ? "internal" : "smtp"
-        for line in script.lines { try apply(line.first == origin ? Array(line.dropFirst()) : line, actions) }
+        for line in script.lines {
+            try apply(line.first == origin ? Array(line.dropFirst()) : line, actions)
+        }
         return script.reply("eom")
     }
 
@@ -88,14 +96,19 @@ final class ScriptSession: MilterSession {
         func word(_ index: Int) -> String { index < line.count ? line[index] : "" }
         let arguments = line.count > 2 ? line[2...].joined(separator: " ") : nil
         switch word(0) {
-        case "change": try actions.changeHeader(word(1), index: Int(word(2)) ?? 0, value: Script.value(line.dropFirst(3)))
+        case "change":
+            try actions.changeHeader(
+                word(1), index: Int(word(2)) ?? 0, value: Script.value(line.dropFirst(3)))
         case "delete": try actions.deleteHeader(word(1), index: Int(word(2)) ?? 0)
-        case "insert": try actions.insertHeader(at: Int(word(1)) ?? 0, word(2), value: Script.value(line.dropFirst(3)))
+        case "insert":
+            try actions.insertHeader(
+                at: Int(word(1)) ?? 0, word(2), value: Script.value(line.dropFirst(3)))
         case "add": try actions.addHeader(word(1), value: Script.value(line.dropFirst(2)))
         case "from": try actions.changeFrom(word(1), arguments: arguments)
         case "addrcpt": try actions.addRecipient(word(1), arguments: arguments)
         case "delrcpt": try actions.deleteRecipient(line.dropFirst().joined(separator: " "))
-        case "body": try actions.replaceBody([Array(Data(contentsOf: URL(fileURLWithPath: word(1))))])
+        case "body":
+            try actions.replaceBody([Array(Data(contentsOf: URL(fileURLWithPath: word(1))))])
         case "body-echo": try actions.replaceBody([body])
         case "body-empty": try actions.replaceBody([[UInt8]]())
         case "progress": try actions.progress()

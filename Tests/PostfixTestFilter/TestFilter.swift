@@ -1,10 +1,11 @@
-// A filter that does what a script says and writes down what it sees: it proves Milter and PostfixHarness on a real Postfix.
+// A filter that does what a script says and writes down what it sees: it proves Milter and
+// PostfixHarness on a real Postfix.
 
 import Foundation
 import Milter
 
-/// `postfix-test-filter SOCKET [SCRIPT]`. The script is read again for each connection and message. Ends gracefully on SIGTERM,
-/// at once when its standard input ends.
+/// `postfix-test-filter SOCKET [SCRIPT]`. The script is read again for each connection and message.
+/// Ends gracefully on SIGTERM, at once when its standard input ends.
 @main
 struct TestFilter {
     static func main() {
@@ -58,7 +59,8 @@ enum Output {
         }
     }
 
-    /// Octets as text on one line: what is not a printable ASCII, and the backslash, as `\xNN`, CR and LF as `\r` and `\n`.
+    /// Octets as text on one line: what is not a printable ASCII, and the backslash, as `\xNN`, CR
+    /// and LF as `\r` and `\n`.
     static func escaped(_ bytes: some Sequence<UInt8>) -> String {
         var text = ""
         for octet in bytes {
@@ -66,7 +68,8 @@ enum Output {
             case 0x0D: text += "\\r"
             case 0x0A: text += "\\n"
             case 0x09: text += "\\t"
-            case 0x20...0x7E where octet != UInt8(ascii: "\\"): text.unicodeScalars.append(Unicode.Scalar(octet))
+            case 0x20...0x7E where octet != UInt8(ascii: "\\"):
+                text.unicodeScalars.append(Unicode.Scalar(octet))
             default: text += "\\x" + (octet < 16 ? "0" : "") + String(octet, radix: 16)
             }
         }

@@ -6,12 +6,15 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct BodyTests {
-    /// 8-bit octets, dots at line starts, long lines, white space at line ends, no NUL and no bare CR or LF.
+    /// 8-bit octets, dots at line starts, long lines, white space at line ends, no
+    /// NUL and no bare CR or LF.
     private static let difficult: [UInt8] = {
         var body = [UInt8]()
         let lines: [[UInt8]] = [
-            Array(".".utf8), Array("..".utf8), Array(".leading dot".utf8), Array("trailing  \t ".utf8), [],
-            Array(0x80...0xFF), Array("grüße".utf8), Array(repeating: 0x78, count: 998), Array(repeating: 0x79, count: 5000), [],
+            Array(".".utf8), Array("..".utf8), Array(".leading dot".utf8),
+            Array("trailing  \t ".utf8), [],
+            Array(0x80...0xFF), Array("grüße".utf8), Array(repeating: 0x78, count: 998),
+            Array(repeating: 0x79, count: 5000), [],
             Array("From the start".utf8), [0x01, 0x02, 0x7F], [],
         ]
         for line in lines { body += line + [0x0D, 0x0A] }
@@ -24,7 +27,9 @@ import Testing
         try Data(Self.difficult).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
         try fixture.script("body \(fixture.folder)/body\n")
         let message = try fixture.relay(
-            mail(["From: a@out.test", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8"]))
+            mail([
+                "From: a@out.test", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
+            ]))
         #expect(message.body == Self.difficult)
     }
 
@@ -32,7 +37,8 @@ import Testing
         let fixture = try PostfixFixture("body-echo\n")
         defer { fixture.stop() }
         let header = Array(mail(["From: a@out.test"], body: "").utf8)
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: header + Self.difficult)
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: header + Self.difficult)
         #expect(result.data?.code == 250)
         let message = try fixture.sink.wait(for: 1)[0]
         #expect(message.body == Self.difficult)
@@ -45,7 +51,9 @@ import Testing
         #expect(try fixture.relay(mail(["From: a@out.test"])).body.isEmpty)
         try Data("filled\r\n".utf8).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
         try fixture.script("body \(fixture.folder)/body\n")
-        #expect(try fixture.relay(mail(["From: a@out.test"], body: "")).body == Array("filled\r\n".utf8))
+        #expect(
+            try fixture.relay(mail(["From: a@out.test"], body: "")).body == Array("filled\r\n".utf8)
+        )
     }
 
     /// Postfix ends a body that does not end in CRLF.
@@ -65,7 +73,8 @@ import Testing
         body.reserveCapacity(26_000_000)
         while body.count < 25_000_000 { body += line }
         let result = try fixture.postfix.send(
-            from: "<a@out.test>", to: ["<user@relay.test>"], message: Array("From: a@out.test\r\n\r\n".utf8) + body)
+            from: "<a@out.test>", to: ["<user@relay.test>"],
+            message: Array("From: a@out.test\r\n\r\n".utf8) + body)
         #expect(result.data?.code == 250)
         let message = try fixture.sink.wait(for: 1)[0]
         #expect(message.body == body)

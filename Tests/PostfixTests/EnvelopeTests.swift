@@ -9,7 +9,8 @@ import Testing
     private static let message = mail(["From: a@out.test", "To: user@relay.test"])
 
     @Test func envelope_senderAndRecipientReplaced_isDelivered() throws {
-        let fixture = try PostfixFixture("from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
+        let fixture = try PostfixFixture(
+            "from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
         defer { fixture.stop() }
         let message = try fixture.relay(Self.message)
         #expect(message.mailFrom == "<bounce@relay.test>")
@@ -33,7 +34,10 @@ import Testing
         let both = try fixture.relay(Self.message, to: ["<User@relay.test>"])
         #expect(Set(both.recipients) == ["<User@relay.test>", "<inbox@home.test>"])
         try fixture.script("delrcpt <User@relay.test>\naddrcpt <inbox@home.test>\n")
-        #expect(try fixture.relay(Self.message, to: ["<User@relay.test>"]).recipients == ["<inbox@home.test>"])
+        #expect(
+            try fixture.relay(Self.message, to: ["<User@relay.test>"]).recipients == [
+                "<inbox@home.test>"
+            ])
     }
 
     @Test func recipient_unusualText_isDeleted() throws {
@@ -48,7 +52,8 @@ import Testing
 
     @Test func recipient_addedTwice_arrivesOnce() throws {
         let fixture = try PostfixFixture(
-            "delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n")
+            "delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n"
+        )
         defer { fixture.stop() }
         let message = try fixture.relay(Self.message, to: ["<a@relay.test>", "<b@relay.test>"])
         #expect(message.recipients == ["<inbox@home.test>"])
@@ -59,10 +64,14 @@ import Testing
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
         let fixture = try PostfixFixture(
-            "delrcpt <user@relay.test>\naddrcpt <inbox@home.test> NOTIFY=NEVER ORCPT=rfc822;alias@relay.test\n", sink: behaviour)
+            "delrcpt <user@relay.test>\naddrcpt <inbox@home.test> NOTIFY=NEVER ORCPT=rfc822;alias@relay.test\n",
+            sink: behaviour)
         defer { fixture.stop() }
         let message = try fixture.relay(Self.message)
-        #expect(message.recipientArguments.map(Set.init) == [["NOTIFY=NEVER", "ORCPT=rfc822;alias@relay.test"]])
+        #expect(
+            message.recipientArguments.map(Set.init) == [
+                ["NOTIFY=NEVER", "ORCPT=rfc822;alias@relay.test"]
+            ])
     }
 
     /// Postfix names the new recipient only to its own next server. Without DSN on our side, no
@@ -70,10 +79,14 @@ import Testing
     @Test func recipient_added_isTheOnlyOneInORCPT() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
-        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        let fixture = try PostfixFixture(
+            "delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
-        #expect(!(try client.expect(250, "EHLO client.test")).lines.contains { $0.uppercased().hasPrefix("DSN") })
+        #expect(
+            !(try client.expect(250, "EHLO client.test")).lines.contains {
+                $0.uppercased().hasPrefix("DSN")
+            })
         client.quit()
         let message = try fixture.relay(Self.message)
         #expect(message.recipientArguments == [["ORCPT=rfc822;inbox@home.test"]])
@@ -83,7 +96,8 @@ import Testing
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let result = try SMTPClient.send(
-            port: fixture.postfix.port, from: "<a@out.test>", to: ["<user@relay.test>"], mailArguments: "SIZE=100 BODY=8BITMIME",
+            port: fixture.postfix.port, from: "<a@out.test>", to: ["<user@relay.test>"],
+            mailArguments: "SIZE=100 BODY=8BITMIME",
             message: Array(Self.message.utf8))
         #expect(result.data?.code == 250)
         #expect(fixture.seen("mail [<a@out.test>] SIZE=100,BODY=8BITMIME ").count == 1)
@@ -94,7 +108,9 @@ import Testing
         defer { fixture.stop() }
         let result = try fixture.postfix.send(
             from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(Self.message.utf8),
-            xclient: [("NAME", "mail.out.test"), ("ADDR", "198.51.100.7"), ("HELO", "helo.out.test")])
+            xclient: [
+                ("NAME", "mail.out.test"), ("ADDR", "198.51.100.7"), ("HELO", "helo.out.test"),
+            ])
         #expect(result.data?.code == 250)
         #expect(fixture.seen("connect mail.out.test ipv4(\"198.51.100.7\"").count == 1)
         try fixture.filter.waitForLine(containing: "eom ")

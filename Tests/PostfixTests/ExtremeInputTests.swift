@@ -15,13 +15,17 @@ import Testing
         #expect(fixture.sink.messages.count == before + 1)
     }
 
-    @Test(arguments: ["folded", "on one line"]) func headerField_overTheLimit_reachesFilterCut(_ form: String) throws {
+    @Test(arguments: ["folded", "on one line"]) func headerField_overTheLimit_reachesFilterCut(
+        _ form: String
+    ) throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         for length in [59_000, 65_000, 90_000, 150_000, 1_000_000] {
             let value =
                 form == "folded"
-                ? stride(from: 0, to: length, by: 70).map { _ in "\r\n " + String(repeating: "x", count: 67) }.joined()
+                ? stride(from: 0, to: length, by: 70).map { _ in
+                    "\r\n " + String(repeating: "x", count: 67)
+                }.joined()
                 : " " + String(repeating: "x", count: length - 1)
             let result = try fixture.postfix.send(
                 from: "<a@out.test>", to: ["<user@relay.test>"],
@@ -30,9 +34,13 @@ import Testing
             // With milters, Postfix itself truncates at 60,000 (in a folded field: after the line
             // that exceeds it), and delivers only the part that the filter saw.
             let seen = try #require(fixture.seen("header [X-Long]").last)
-            let delivered = try #require(fixture.sink.messages.last?.fields.first { $0.hasPrefix("X-Long:") }).utf8.count
+            let delivered = try #require(
+                fixture.sink.messages.last?.fields.first { $0.hasPrefix("X-Long:") }
+            ).utf8.count
             #expect(seen == "header [X-Long]:(\(delivered - "X-Long:".utf8.count) octets)|")
-            #expect(length < 60_000 ? delivered >= length : (60_000...62_100).contains(delivered), "\(length): \(delivered)")
+            #expect(
+                length < 60_000 ? delivered >= length : (60_000...62_100).contains(delivered),
+                "\(length): \(delivered)")
             #expect(fixture.sink.messages.last?.fields.contains("X-After: y") == true)
         }
         try expectAlive(fixture)
@@ -41,8 +49,12 @@ import Testing
     @Test func nul_inMessage_isRefusedBeforeTheFilter() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
-        for message in ["From: a@out.test\r\nX-A: before\0after\r\n\r\nbody\r\n", "From: a@out.test\r\n\r\nbody \0 here\r\n"] {
-            let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(message.utf8))
+        for message in [
+            "From: a@out.test\r\nX-A: before\0after\r\n\r\nbody\r\n",
+            "From: a@out.test\r\n\r\nbody \0 here\r\n",
+        ] {
+            let result = try fixture.postfix.send(
+                from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(message.utf8))
             #expect(result.data?.code == 550)
         }
         #expect(fixture.seen("header").isEmpty && fixture.sink.messages.isEmpty)
@@ -85,12 +97,14 @@ import Testing
         let client = try fixture.postfix.connect()
         defer { client.close() }
         try client.expect(250, "HELO client.test")
-        try client.send(Array("MAIL FROM:<a@out.test>\r\nRCPT TO:<user@relay.test>\r\nDATA\r\n".utf8))
+        try client.send(
+            Array("MAIL FROM:<a@out.test>\r\nRCPT TO:<user@relay.test>\r\nDATA\r\n".utf8))
         #expect(try client.reply().code == 554)
     }
 
     @Test func recipients_tenThousand_areEachAnswered() throws {
-        let fixture = try PostfixFixture("on rcpt <first@relay.test> continue\non rcpt * 452 4.5.3 another account\n")
+        let fixture = try PostfixFixture(
+            "on rcpt <first@relay.test> continue\non rcpt * 452 4.5.3 another account\n")
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -117,8 +131,10 @@ import Testing
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let message: [UInt8] =
-            Array("From: a@out.test\r\nSubject: ".utf8) + [0xFF, 0xFE, 0xC3, 0xA4] + Array("\r\n\r\nx\r\n".utf8)
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: message)
+            Array("From: a@out.test\r\nSubject: ".utf8) + [0xFF, 0xFE, 0xC3, 0xA4]
+            + Array("\r\n\r\nx\r\n".utf8)
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: message)
         #expect(result.data?.code == 250)
         #expect(fixture.seen("header [Subject]") == ["header [Subject]: \\xff\\xfe\\xc3\\xa4|"])
     }
@@ -126,8 +142,12 @@ import Testing
     @Test func message_withoutHeaderOrBody_isAccepted() throws {
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
-        for message in ["", "\r\n", "\r\nonly body\r\n", "no colon here\r\n", ": empty name\r\n\r\n", "X\r\n\r\n"] {
-            let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(message.utf8))
+        for message in [
+            "", "\r\n", "\r\nonly body\r\n", "no colon here\r\n", ": empty name\r\n\r\n",
+            "X\r\n\r\n",
+        ] {
+            let result = try fixture.postfix.send(
+                from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(message.utf8))
             #expect(result.data?.code == 250, "\(message.debugDescription)")
         }
         try expectAlive(fixture)

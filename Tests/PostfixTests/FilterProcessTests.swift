@@ -51,17 +51,22 @@ import Testing
         defer { fixture.stop() }
         fixture.filter.signal(SIGHUP)
         try fixture.filter.waitForLine(containing: "signal \(SIGHUP)")
-        #expect(try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
+        #expect(
+            try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains(
+                "X-Seen: yes"))
     }
 
     @Test func filter_secondOnSameSocket_isRefused() throws {
         let fixture = try PostfixFixture("add X-Seen  yes\n")
         defer { fixture.stop() }
-        let second = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [fixture.socket])
+        let second = try ManagedProcess(
+            ManagedProcess.builtProduct("postfix-test-filter"), [fixture.socket])
         defer { second.end() }
         #expect(try second.waitForExit() == EX_UNAVAILABLE)
         #expect(second.output.contains("another process is already listening on \(fixture.socket)"))
-        #expect(try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
+        #expect(
+            try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains(
+                "X-Seen: yes"))
     }
 
     @Test func session_quitOrClosed_isReleased() throws {
@@ -78,23 +83,29 @@ import Testing
         }
         let closed = fixture.filter.wait { $0.filter { $0 == "closed" }.count == 30 ? true : nil }
         #expect(closed == true, "\(fixture.seen("closed").count) of 30")
-        #expect(fixture.seen("connect").count == 30 && fixture.seen("eom").count == 10 && fixture.seen("abort").count == 20)
+        #expect(
+            fixture.seen("connect").count == 30 && fixture.seen("eom").count == 10
+                && fixture.seen("abort").count == 20)
     }
 
     @Test func filter_portInUse_isRefused() throws {
         let sink = try SMTPSink()
         defer { sink.stop() }
-        let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), ["inet:127.0.0.1:\(sink.port)"])
+        let filter = try ManagedProcess(
+            ManagedProcess.builtProduct("postfix-test-filter"), ["inet:127.0.0.1:\(sink.port)"])
         defer { filter.end() }
         #expect(try filter.waitForExit() == EX_UNAVAILABLE)
-        #expect(filter.output.contains("another process is already listening on inet:127.0.0.1:\(sink.port)"))
+        #expect(
+            filter.output.contains(
+                "another process is already listening on inet:127.0.0.1:\(sink.port)"))
     }
 
     @Test func filter_fileAtSocketPath_leavesItAlone() throws {
         let folder = try PostfixFixture.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try "precious".write(toFile: folder + "/file", atomically: true, encoding: .utf8)
-        let filter = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), ["unix:\(folder)/file"])
+        let filter = try ManagedProcess(
+            ManagedProcess.builtProduct("postfix-test-filter"), ["unix:\(folder)/file"])
         defer { filter.end() }
         #expect(try filter.waitForExit() == EX_UNAVAILABLE)
         #expect(try String(contentsOfFile: folder + "/file", encoding: .utf8) == "precious")
@@ -111,21 +122,28 @@ import Testing
         #expect(try fixture.filter.waitForExit() == 128 + SIGKILL)
         #expect(try client.data(Self.message).code == 451)
         client.quit()
-        #expect(try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message).mail.code == 451)
+        #expect(
+            try fixture.postfix.send(
+                from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message
+            ).mail.code == 451)
         #expect(FileManager.default.fileExists(atPath: fixture.folder + "/filter.sock"))
         let next = try PostfixFixture.startFilter(fixture.folder)
         defer { next.end() }
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.code == 250)
         #expect(try fixture.sink.wait(for: 1).allSatisfy { $0.fields.contains("X-Seen: yes") })
         try fixture.postfix.waitUntilDone()
         #expect(fixture.sink.messages.count == 1)
     }
 
-    @Test(arguments: ["2", "3", "4"]) func filter_olderMilterProtocol_isRefused(_ version: String) throws {
+    @Test(arguments: ["2", "3", "4"]) func filter_olderMilterProtocol_isRefused(
+        _ version: String
+    ) throws {
         let fixture = try PostfixFixture(settings: ["milter_protocol": version])
         defer { fixture.stop() }
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.mail.code == 451)
         let reason = try fixture.filter.waitForLine(containing: "refused an MTA")
         #expect(reason.contains("milter_protocol = 6"))
@@ -135,7 +153,8 @@ import Testing
     @Test func filter_undeclaredAction_isNotTaken() throws {
         let fixture = try PostfixFixture("needs no-actions\nadd X-A  a\n")
         defer { fixture.stop() }
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.code == 451)
         try fixture.filter.waitForLine(containing: "did not declare")
     }

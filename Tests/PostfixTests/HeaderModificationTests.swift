@@ -3,13 +3,15 @@
 import Foundation
 import MilterTesting
 import PostfixHarness
-import Testing
 import TestSupport
+import Testing
 
 @Suite(.blocking, needsPostfix) struct HeaderModificationTests {
     private static let fields = [
-        "From: a@out.test", "X-A: 1", "X-B: b", "X-A: 2", "x-a: 3", "X-Fold: one\r\n\ttwo", "X-a: 4", "SUBJECT: hi",
-        "Date: Fri, 21 Nov 1997 09:55:06 -0600", "MESSAGE-ID: <x@y.test>", "X-Empty:", "X-Tab:\tt", "X-Two:  two",
+        "From: a@out.test", "X-A: 1", "X-B: b", "X-A: 2", "x-a: 3", "X-Fold: one\r\n\ttwo",
+        "X-a: 4", "SUBJECT: hi",
+        "Date: Fri, 21 Nov 1997 09:55:06 -0600", "MESSAGE-ID: <x@y.test>", "X-Empty:", "X-Tab:\tt",
+        "X-Two:  two",
         "received: by foo", "Received: by bar",
     ]
 
@@ -18,16 +20,22 @@ import TestSupport
             let parts = field.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             return MessageState.Field(String(parts[0]), Array(parts[1].utf8))
         }
-        return MessageState(mailFrom: "<sender@out.test>", recipients: ["<user@relay.test>"], fields: fields, body: [])
+        return MessageState(
+            mailFrom: "<sender@out.test>", recipients: ["<user@relay.test>"], fields: fields,
+            body: [])
     }
 
     /// The script line that makes the filter request this modification.
     private static func line(_ modification: RecordedModification) -> String {
-        func escaped(_ value: [UInt8]) -> String { value.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+        func escaped(_ value: [UInt8]) -> String {
+            value.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        }
         switch modification {
-        case .changeHeader(let name, let index, let value?): return "change \(name) \(index) \(escaped(value))"
+        case .changeHeader(let name, let index, let value?):
+            return "change \(name) \(index) \(escaped(value))"
         case .changeHeader(let name, let index, nil): return "delete \(name) \(index)"
-        case .insertHeader(let index, let name, let value): return "insert \(index) \(name) \(escaped(value))"
+        case .insertHeader(let index, let name, let value):
+            return "insert \(index) \(name) \(escaped(value))"
         case .addHeader(let name, let value): return "add \(name) \(escaped(value))"
         default: return "# \(modification)"
         }
@@ -41,7 +49,8 @@ import TestSupport
         try fixture.script(modifications.map(Self.line).joined(separator: "\n") + "\n")
         let message = try fixture.relay(mail(Self.fields))
         var fields = message.fields
-        let own = try #require(fields.firstIndex { $0.hasPrefix("Received: by mx.relay.test (Postfix) with ") })
+        let own = try #require(
+            fields.firstIndex { $0.hasPrefix("Received: by mx.relay.test (Postfix) with ") })
         fields.remove(at: own)
         return (fields, own)
     }
@@ -70,15 +79,32 @@ import TestSupport
             [.insert(1, "X-A", " inserted"), .change("X-A", 1, " changed")],
             [.add("X-A", " added"), .change("X-A", 5, " changed")],
             // Positions include the MTA's own Received.
-            [.insert(2, "X-I", " a"), .insert(2, "X-I", " b"), .insert(99, "X-I", " c"), .insert(5, "X-I", "d")],
-            [.insert(0, "Y", " y"), .insert(1, "Z", " z"), .delete("X-A", 1), .insert(3, "W", " w"), .insert(0, "V", " v")],
-            [.delete("X-A", 1), .insert(4, "X-I", " after a deletion")], [.insert(7, "X-I", " below a folded field")],
-            [.insert(8, "X-I", " further below"), .delete("X-Fold", 1), .insert(6, "X-J", " there")],
+            [
+                .insert(2, "X-I", " a"), .insert(2, "X-I", " b"), .insert(99, "X-I", " c"),
+                .insert(5, "X-I", "d"),
+            ],
+            [
+                .insert(0, "Y", " y"), .insert(1, "Z", " z"), .delete("X-A", 1),
+                .insert(3, "W", " w"), .insert(0, "V", " v"),
+            ],
+            [.delete("X-A", 1), .insert(4, "X-I", " after a deletion")],
+            [.insert(7, "X-I", " below a folded field")],
+            [
+                .insert(8, "X-I", " further below"), .delete("X-Fold", 1),
+                .insert(6, "X-J", " there"),
+            ],
             // Values: folds, leading white space, empty.
-            [.change("X-A", 2, " folded\r\n\tmore\r\n  and more"), .change("X-B", 1, " "), .change("From", 1, "nospace")],
-            [.change("Subject", 1, " named anew"), .change("X-Empty", 1, " filled"), .add("X-C", " "), .add("X-D", "\tc")],
+            [
+                .change("X-A", 2, " folded\r\n\tmore\r\n  and more"), .change("X-B", 1, " "),
+                .change("From", 1, "nospace"),
+            ],
+            [
+                .change("Subject", 1, " named anew"), .change("X-Empty", 1, " filled"),
+                .add("X-C", " "), .add("X-D", "\tc"),
+            ],
             // The MTA's own Received does not count among the fields of that name.
-            [.delete("Received", 1), .change("Received", 2, " x")], [.delete("Received", 2), .delete("Received", 1)],
+            [.delete("Received", 1), .change("Received", 2, " x")],
+            [.delete("Received", 2), .delete("Received", 1)],
             [.insert(1, "Received", " ours"), .delete("Received", 1)],
             [.insert(1, "Received", " ours"), .change("Received", 2, " x")],
             [.insert(0, "Received", " ours"), .delete("Received", 1)],
@@ -93,15 +119,18 @@ import TestSupport
         var random = SeededGenerator(seed: 20_261_121)
         let names = ["X-A", "x-a", "X-B", "From", "X-New", "X-Empty"]
         for _ in 0..<25 {
-            let modifications: [RecordedModification] = (0..<Int.random(in: 1...8, using: &random)).map { number in
-                let name = names.randomElement(using: &random) ?? "X-A"
-                switch Int.random(in: 0..<5, using: &random) {
-                case 0: return .delete(name, Int.random(in: 1...5, using: &random))
-                case 1: return .insert(Int.random(in: 0...20, using: &random), name, " i\(number)")
-                case 2: return .add(name, " a\(number)")
-                default: return .change(name, Int.random(in: 1...6, using: &random), " c\(number)")
+            let modifications: [RecordedModification] = (0..<Int.random(in: 1...8, using: &random))
+                .map { number in
+                    let name = names.randomElement(using: &random) ?? "X-A"
+                    switch Int.random(in: 0..<5, using: &random) {
+                    case 0: return .delete(name, Int.random(in: 1...5, using: &random))
+                    case 1:
+                        return .insert(Int.random(in: 0...20, using: &random), name, " i\(number)")
+                    case 2: return .add(name, " a\(number)")
+                    default:
+                        return .change(name, Int.random(in: 1...6, using: &random), " c\(number)")
+                    }
                 }
-            }
             try check(fixture, modifications)
         }
     }

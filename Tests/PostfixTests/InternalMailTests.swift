@@ -9,10 +9,12 @@ import Testing
     @Test func bounce_ofPostfix_reachesFilterWithNullSender() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "550 5.1.1 <inbox@home.test> unknown"]
-        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        let fixture = try PostfixFixture(
+            "delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
         defer { fixture.stop() }
         let result = try fixture.postfix.send(
-            from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
+            from: "<sender@out.test>", to: ["<user@relay.test>"],
+            message: Array(mail(["From: sender@out.test"]).utf8))
         #expect(result.data?.code == 250)
         let bounce = try fixture.sink.wait(for: 1) { $0.mailFrom == "<>" }[0]
         #expect(fixture.seen("mail []").count == 1)
@@ -25,7 +27,9 @@ import Testing
 
     @Test func bounce_ofPostfix_canBeRebuilt() throws {
         var behaviour = SinkBehaviour()
-        behaviour.refusedMessages = ["<inbox@home.test>": "554 5.7.1 <inbox@home.test> does not want it"]
+        behaviour.refusedMessages = [
+            "<inbox@home.test>": "554 5.7.1 <inbox@home.test> does not want it"
+        ]
         let fixture = try PostfixFixture("", sink: behaviour)
         defer { fixture.stop() }
         try Data("rebuilt\r\n".utf8).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
@@ -39,20 +43,25 @@ import Testing
 
             """)
         let result = try fixture.postfix.send(
-            from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
+            from: "<sender@out.test>", to: ["<user@relay.test>"],
+            message: Array(mail(["From: sender@out.test"]).utf8))
         #expect(result.data?.code == 250)
         let bounce = try fixture.sink.wait(for: 1) { $0.mailFrom == "<>" }[0]
-        #expect(bounce.fields.contains("Subject: rebuilt") && bounce.fields.contains("Content-Type: text/plain"))
+        #expect(
+            bounce.fields.contains("Subject: rebuilt")
+                && bounce.fields.contains("Content-Type: text/plain"))
         #expect(bounce.body == Array("rebuilt\r\n".utf8))
     }
 
     @Test func bounce_filterAway_waitsInTheQueue() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "450 4.2.0 not now"]
-        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        let fixture = try PostfixFixture(
+            "delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
         defer { fixture.stop() }
         let result = try fixture.postfix.send(
-            from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
+            from: "<sender@out.test>", to: ["<user@relay.test>"],
+            message: Array(mail(["From: sender@out.test"]).utf8))
         let identifier = try #require(result.queueID)
         try fixture.postfix.waitForLog(containing: "\(identifier): to=<inbox@home.test>")
         fixture.filter.signal(SIGKILL)
@@ -76,13 +85,19 @@ import Testing
         let fixture = try PostfixFixture()
         defer { fixture.stop() }
         let result = try fixture.postfix.send(
-            from: "<a@out.test>", to: ["<reverse=address@relay.test>"], message: Array(mail(["From: a@out.test"]).utf8),
-            xclient: [("NAME", "home.user.test"), ("ADDR", "198.51.100.7"), ("HELO", "users-laptop")])
+            from: "<a@out.test>", to: ["<reverse=address@relay.test>"],
+            message: Array(mail(["From: a@out.test"]).utf8),
+            xclient: [
+                ("NAME", "home.user.test"), ("ADDR", "198.51.100.7"), ("HELO", "users-laptop"),
+            ])
         #expect(result.data?.code == 250)
         let message = try fixture.sink.wait(for: 1)[0]
         for secret in ["home.user.test", "198.51.100.7", "users-laptop", "reverse=address"] {
             #expect(!message.text.contains(secret), "\(message.text)")
         }
-        #expect(message.fields.contains { $0.hasPrefix("Received: by mx.relay.test (Postfix) with ESMTP id ") })
+        #expect(
+            message.fields.contains {
+                $0.hasPrefix("Received: by mx.relay.test (Postfix) with ESMTP id ")
+            })
     }
 }

@@ -9,10 +9,13 @@ import Testing
     private static let message = Array(mail(["From: a@out.test", "Subject: x"]).utf8)
 
     /// One dialogue for a script: the replies by stage.
-    private func dialogue(_ script: String) throws -> (mail: String, rcpt: String, data: String, sunk: Int) {
+    private func dialogue(
+        _ script: String
+    ) throws -> (mail: String, rcpt: String, data: String, sunk: Int) {
         let fixture = try PostfixFixture(script)
         defer { fixture.stop() }
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         try fixture.postfix.waitUntilDone([result.queueID].compactMap { $0 })
         return (
             result.mail.description, result.recipients.map(\.description).joined(separator: "|"),
@@ -24,13 +27,16 @@ import Testing
     func refusal_atEachStage_reachesTheClient(_ stage: String) throws {
         for reply in ["550 5.7.77 no thanks", "451 4.7.77 later"] {
             let replies = try dialogue("on \(stage) \(reply)\n")
-            let heard = stage == "mail" ? replies.mail : stage == "rcpt *" ? replies.rcpt : replies.data
+            let heard =
+                stage == "mail" ? replies.mail : stage == "rcpt *" ? replies.rcpt : replies.data
             #expect(heard == reply)
             #expect(replies.sunk == 0)
         }
     }
 
-    @Test(arguments: ["connect", "helo"]) func refusal_atConnectOrHELO_answersFirstCommands(_ stage: String) throws {
+    @Test(arguments: ["connect", "helo"]) func refusal_atConnectOrHELO_answersFirstCommands(
+        _ stage: String
+    ) throws {
         let fixture = try PostfixFixture("on \(stage) 550 5.7.77 no thanks\n")
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
@@ -71,11 +77,17 @@ import Testing
 
     @Test func refusal_ofOneRecipient_keepsTheOthers() throws {
         let fixture = try PostfixFixture(
-            "on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
+            "on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n"
+        )
         defer { fixture.stop() }
         let result = try fixture.postfix.send(
-            from: "<a@out.test>", to: ["<bad@relay.test>", "<good@relay.test>", "<later@relay.test>"], message: Self.message)
-        #expect(result.recipients.map(\.description) == ["550 5.1.1 unknown", "250 2.1.5 Ok", "452 4.5.3 another account"])
+            from: "<a@out.test>",
+            to: ["<bad@relay.test>", "<good@relay.test>", "<later@relay.test>"],
+            message: Self.message)
+        #expect(
+            result.recipients.map(\.description) == [
+                "550 5.1.1 unknown", "250 2.1.5 Ok", "452 4.5.3 another account",
+            ])
         let message = try fixture.sink.wait(for: 1)[0]
         #expect(message.recipients == ["<good@relay.test>"])
     }
@@ -83,8 +95,11 @@ import Testing
     @Test func error_thrownByFilter_isTemporaryFailure() throws {
         let fixture = try PostfixFixture("add X-A  a\nfrom <>\nthrow\n")
         defer { fixture.stop() }
-        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
-        #expect(result.data?.description == "451 4.3.0 Temporary internal error; please try again later")
+        let result = try fixture.postfix.send(
+            from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        #expect(
+            result.data?.description == "451 4.3.0 Temporary internal error; please try again later"
+        )
         #expect(fixture.filter.output.contains("deferred: ThrownByScript"))
         #expect(fixture.sink.messages.isEmpty)
     }
@@ -105,7 +120,9 @@ import Testing
         defer { fixture.stop() }
         _ = try fixture.relay(String(decoding: Self.message, as: UTF8.self))
         #expect(fixture.seen("header").isEmpty && fixture.seen("helo").isEmpty)
-        #expect(fixture.seen("data").count == 1 && fixture.seen("eom").first?.contains("body=6 ") == true)
+        #expect(
+            fixture.seen("data").count == 1
+                && fixture.seen("eom").first?.contains("body=6 ") == true)
     }
 
     @Test func session_severalMessages_isShared() throws {
@@ -114,7 +131,8 @@ import Testing
         let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         for _ in 0..<3 {
-            let result = try client.transaction(from: "<>", to: ["<user@relay.test>"], message: Self.message)
+            let result = try client.transaction(
+                from: "<>", to: ["<user@relay.test>"], message: Self.message)
             #expect(result.data?.code == 250)
         }
         try client.expect(250, "MAIL FROM:<a@out.test>")

@@ -16,7 +16,8 @@ final class PostfixFixture: Sendable {
     var socket: String { "unix:\(folder)/filter.sock" }
 
     init(
-        _ script: String = "", sink behaviour: SinkBehaviour = SinkBehaviour(), settings: [String: String] = [:],
+        _ script: String = "", sink behaviour: SinkBehaviour = SinkBehaviour(),
+        settings: [String: String] = [:],
         services: [String] = [], trustsLoopback: Bool = false
     ) throws {
         folder = try Self.makeFolder()
@@ -27,7 +28,8 @@ final class PostfixFixture: Sendable {
         options.socket = "unix:\(folder)/filter.sock"
         // Recipients that the filter does not rewrite also go to the sink.
         options.routes = ["*": sink.port]
-        options.settings = ["virtual_transport": "smtp:[127.0.0.1]:\(sink.port)"].merging(settings) { $1 }
+        options.settings = ["virtual_transport": "smtp:[127.0.0.1]:\(sink.port)"].merging(settings)
+        { $1 }
         options.services = services
         options.trustsLoopback = trustsLoopback
         postfix = try PrivatePostfix(options)
@@ -44,15 +46,18 @@ final class PostfixFixture: Sendable {
 
     /// A folder that Postfix's unprivileged processes may enter.
     static func makeFolder() throws -> String {
-        let folder = NSTemporaryDirectory() + "postern-fixture-" + UUID().uuidString.prefix(8).lowercased()
+        let folder =
+            NSTemporaryDirectory() + "postern-fixture-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+            atPath: folder, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o755])
         return folder
     }
 
     static func startFilter(_ folder: String) throws -> ManagedProcess {
         let filter = try ManagedProcess(
-            ManagedProcess.builtProduct("postfix-test-filter"), ["unix:\(folder)/filter.sock", folder + "/script"])
+            ManagedProcess.builtProduct("postfix-test-filter"),
+            ["unix:\(folder)/filter.sock", folder + "/script"])
         try filter.waitForLine(containing: "listening on")
         // The socket belongs to root; Postfix's smtpd runs as postfix.
         guard chmod(folder + "/filter.sock", 0o666) == 0 else { throw HarnessError("chmod") }
@@ -67,7 +72,8 @@ final class PostfixFixture: Sendable {
     /// Sends a message and returns the message that the sink received; throws if it was not
     /// accepted.
     func relay(
-        _ message: String, from: String = "<sender@out.test>", to recipients: [String] = ["<user@relay.test>"]
+        _ message: String, from: String = "<sender@out.test>",
+        to recipients: [String] = ["<user@relay.test>"]
     ) throws -> SinkMessage {
         let result = try postfix.send(from: from, to: recipients, message: Array(message.utf8))
         guard result.data?.code == 250 else {

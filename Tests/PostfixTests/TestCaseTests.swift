@@ -5,7 +5,8 @@ import PostfixHarness
 import TestSupport
 import Testing
 
-private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Cases").path
+private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("Cases").path
 
 @Suite(.blocking) struct TestCaseTests {
     private static let cases: [String] = {
@@ -20,15 +21,20 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     @Test(needsPostfix, arguments: cases) func testCase_everyFile_passes(_ name: String) throws {
         let testCase = try TestCase(file: "\(folder)/\(name)")
         let script = (testCase.sections["filter"] ?? []).map { $0 + "\n" }.joined()
-        let fixture = try PostfixFixture(script, sink: testCase.behaviour, settings: testCase.settings)
+        let fixture = try PostfixFixture(
+            script, sink: testCase.behaviour, settings: testCase.settings)
         defer { fixture.stop() }
         let failures = try testCase.run(postfix: fixture.postfix, sink: fixture.sink)
-        #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(fixture.postfix.logTail)")
+        #expect(
+            failures.isEmpty,
+            "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(fixture.postfix.logTail)"
+        )
     }
 
     @Test func testCase_malformed_namesItsLine() {
         for (text, line) in [
-            ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2), ("[smtp]\nC*3: NOOP\nC: QUIT", 3),
+            ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2),
+            ("[smtp]\nC*3: NOOP\nC: QUIT", 3),
             ("[delivered]\nfrom: <>\nSubject: x", 3),
             ("[smtp]\nC: \\q", 2), ("[sink]\nrefuse", 2),
         ] {
@@ -44,7 +50,9 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let dialogue =
             "[smtp]\nS: 220\nC: EHLO x\nS: 250\nC: MAIL FROM:<a@out.test>\nS: 250\nC: RCPT TO:<u@relay.test>\nS: 250\nC: DATA\nS: 354\nC: From: a\nC: .\nS: 250\n"
         let other = try TestCase(
-            name: "t", text: dialogue + "[delivered]\nfrom: <a@out.test>\nto: <u@relay.test>\n\n...\nFrom: b\n...\n")
+            name: "t",
+            text: dialogue
+                + "[delivered]\nfrom: <a@out.test>\nto: <u@relay.test>\n\n...\nFrom: b\n...\n")
         #expect(try other.run(postfix: fixture.postfix, sink: fixture.sink).count == 1)
         let refused = try TestCase(name: "t", text: dialogue.replacing("S: 354", with: "S: 554"))
         #expect(

@@ -18,7 +18,8 @@ import Testing
 
     /// Both outputs must be read together, so that a program with many errors does not block.
     @Test func toolRun_largeErrorsFirst_readsToTheEnd() throws {
-        let run = try run("head -c 300000 /dev/zero | tr '\\0' e >&2; head -c 300000 /dev/zero | tr '\\0' o")
+        let run = try run(
+            "head -c 300000 /dev/zero | tr '\\0' e >&2; head -c 300000 /dev/zero | tr '\\0' o")
         #expect(run.output == String(repeating: "o", count: 300_000))
         #expect(run.errors == String(repeating: "e", count: 300_000))
     }
@@ -26,7 +27,9 @@ import Testing
     /// A tool must be ended by signals that this process ignores, as a service ignores SIGPIPE.
     @Test func toolRun_parentIgnoresSIGPIPE_resetsIt() throws {
         signal(SIGPIPE, SIG_IGN)
-        let line = try run("grep SigIgn /proc/self/status").output.split(whereSeparator: \.isWhitespace).last
+        let line = try run("grep SigIgn /proc/self/status").output.split(
+            whereSeparator: \.isWhitespace
+        ).last
         let ignored = try #require(line.flatMap { UInt64($0, radix: 16) })
         #expect(ignored & 1 << (UInt64(SIGPIPE) - 1) == 0)
     }
@@ -40,11 +43,15 @@ import Testing
     /// program. A service would get more of them with every check of Postfix.
     @Test func sources_useNoFoundationProcess() throws {
         for folder in ["Sources", "milter", "policy"] {
-            let files = FileManager.default.enumerator(atPath: Folders.package.appending(path: folder).path)?.allObjects ?? []
+            let files =
+                FileManager.default.enumerator(
+                    atPath: Folders.package.appending(path: folder).path)?.allObjects ?? []
             let sources = files.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }
             try #require(!sources.isEmpty)
             for source in sources {
-                let text = try String(contentsOf: Folders.package.appending(path: "\(folder)/\(source)"), encoding: .utf8)
+                let text = try String(
+                    contentsOf: Folders.package.appending(path: "\(folder)/\(source)"),
+                    encoding: .utf8)
                 #expect(!text.contains(" Process()"), "\(folder)/\(source)")
             }
         }

@@ -70,10 +70,12 @@ package final class PostgresServer: @unchecked Sendable {
     ///     `folder`.
     ///   - settings: settings of the server, `name=value`.
     package init(
-        binaries: String, tls: (certificate: String, key: String)? = nil, data: String? = nil, settings: [String] = []
+        binaries: String, tls: (certificate: String, key: String)? = nil, data: String? = nil,
+        settings: [String] = []
     ) throws {
         // Short, because the path of a socket has at most 107 octets.
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "pg-\(UUID().uuidString.prefix(8))")
         self.binaries = binaries
         // PostgreSQL does not run as root.
         account = getuid() == 0 ? "postgres" : nil
@@ -82,14 +84,18 @@ package final class PostgresServer: @unchecked Sendable {
         try makeFolder(folder.path)
         if let data, !FileManager.default.fileExists(atPath: data) { try makeFolder(data) }
         if !FileManager.default.fileExists(atPath: self.data + "/PG_VERSION") {
-            try run("initdb", ["-D", self.data, "-U", "postern", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
+            try run(
+                "initdb",
+                ["-D", self.data, "-U", "postern", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
         }
         if let tls {
             for (path, name) in [(tls.certificate, "server.crt"), (tls.key, "server.key")] {
                 let copy = "\(self.data)/\(name)"
                 try FileManager.default.copyItem(atPath: path, toPath: copy)
                 guard chmod(copy, 0o600) == 0,
-                    account.flatMap({ getpwnam($0) }).map({ chown(copy, $0.pointee.pw_uid, $0.pointee.pw_gid) == 0 }) ?? true
+                    account.flatMap({ getpwnam($0) }).map({
+                        chown(copy, $0.pointee.pw_uid, $0.pointee.pw_gid) == 0
+                    }) ?? true
                 else { throw Failure(description: "\(name) cannot be made") }
             }
             port = try Self.freePort()
@@ -99,7 +105,8 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// A hot standby of another server, which follows it until it is promoted.
     package init(standbyOf primary: PostgresServer) throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "pg-\(UUID().uuidString.prefix(8))")
         binaries = primary.binaries
         account = primary.account
         data = folder.appendingPathComponent("data").path
@@ -107,7 +114,10 @@ package final class PostgresServer: @unchecked Sendable {
         try makeFolder(folder.path)
         try run(
             "pg_basebackup",
-            ["-D", data, "-h", primary.folder.path, "-U", "postern", "-R", "-X", "stream", "-c", "fast"])
+            [
+                "-D", data, "-h", primary.folder.path, "-U", "postern", "-R", "-X", "stream", "-c",
+                "fast",
+            ])
         try start()
     }
 
@@ -121,7 +131,9 @@ package final class PostgresServer: @unchecked Sendable {
     }
 
     /// The folder of the socket unchanged in a URL.
-    package var host: String { folder.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "" }
+    package var host: String {
+        folder.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    }
 
     private static func freePort() throws -> UInt16 {
         let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -144,10 +156,12 @@ package final class PostgresServer: @unchecked Sendable {
         let words = command(
             "postgres", guarded: true,
             [
-                "-D", data, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p",
+                "-D", data, "-k", folder.path, "-c",
+                "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p",
                 "\(port ?? 5432)",
                 "-c", "ssl=\(port == nil ? "off" : "on")", "-c", "max_connections=500",
-                "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
+                "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c",
+                "max_locks_per_transaction=256",
                 // If these are used up by other tests, a lock on a row becomes one on its table.
                 "-c", "max_pred_locks_per_transaction=256",
             ] + settings.flatMap { ["-c", $0] })
@@ -160,7 +174,10 @@ package final class PostgresServer: @unchecked Sendable {
         defer { close(output) }
         // Closed in every other child, which would keep it open for longer than this process lives.
         var ends: [Int32] = [-1, -1]
-        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+        guard
+            socketpair(
+                AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
+        else {
             throw Failure(description: "no pipe")
         }
         defer { close(ends[0]) }
@@ -177,7 +194,12 @@ package final class PostgresServer: @unchecked Sendable {
         lock.withLock { running = (end, ends[1]) }
         // pg_isready reports it; called repeatedly, because there is nothing to wait on.
         for _ in 0..<600 {
-            if (try? run("pg_isready", ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres"]))
+            if (try? run(
+                "pg_isready",
+                [
+                    "-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d",
+                    "postgres",
+                ]))
                 != nil
             {
                 return
@@ -185,7 +207,10 @@ package final class PostgresServer: @unchecked Sendable {
             guard end.with({ $0 == nil }) else { break }
             usleep(20_000)
         }
-        throw Failure(description: "PostgreSQL did not start: \((try? String(contentsOf: log, encoding: .utf8)) ?? "")")
+        throw Failure(
+            description:
+                "PostgreSQL did not start: \((try? String(contentsOf: log, encoding: .utf8)) ?? "")"
+        )
     }
 
     /// Ends the server: its sessions are cut (fast), or everything ends at once as in a crash
@@ -200,7 +225,8 @@ package final class PostgresServer: @unchecked Sendable {
     private func end(saying line: String) {
         guard
             let running = lock.withLock({ () -> (end: Monitor<Int32?>, pipe: Int32)? in
-                defer { self.running = nil }; return self.running
+                defer { self.running = nil }
+                return self.running
             })
         else { return }
         _ = line.withCString { write(running.pipe, $0, strlen($0)) }
@@ -221,7 +247,8 @@ package final class PostgresServer: @unchecked Sendable {
         try run(
             "psql",
             [
-                "-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-c",
+                "-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres",
+                "-c",
                 "CREATE SCHEMA IF NOT EXISTS \"\(schema)\"",
             ])
         return url(of: schema, user: user)
@@ -237,10 +264,12 @@ package final class PostgresServer: @unchecked Sendable {
         let text = try run(
             "pg_dump",
             [
-                "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-n", schema, "--inserts",
+                "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-n",
+                schema, "--inserts",
                 "--no-owner", "--no-comments",
             ])
-        return text.split(separator: "\n").filter { !$0.hasPrefix("\\") && !$0.hasPrefix("--") }.joined(separator: "\n")
+        return text.split(separator: "\n").filter { !$0.hasPrefix("\\") && !$0.hasPrefix("--") }
+            .joined(separator: "\n")
     }
 
     /// Runs SQL as the superuser, in one transaction, and returns psql's unaligned output.
@@ -249,7 +278,8 @@ package final class PostgresServer: @unchecked Sendable {
         try run(
             "psql",
             [
-                "-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", database,
+                "-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port ?? 5432)", "-U",
+                "postern", "-d", database,
                 "-c", sql,
             ])
     }
@@ -262,7 +292,9 @@ package final class PostgresServer: @unchecked Sendable {
         defer { close(input) }
         let reader = FileHandle(fileDescriptor: output.read, closeOnDealloc: true)
         let process: SystemProcess
-        do { process = try spawn(command(program, arguments), (input, output.write, output.write)) } catch {
+        do {
+            process = try spawn(command(program, arguments), (input, output.write, output.write))
+        } catch {
             close(output.write)
             throw error
         }
@@ -272,16 +304,27 @@ package final class PostgresServer: @unchecked Sendable {
         return text
     }
 
-    private func command(_ program: String, guarded: Bool = false, _ arguments: [String]) -> [String] {
+    private func command(
+        _ program: String, guarded: Bool = false, _ arguments: [String]
+    ) -> [String] {
         var words = ["\(binaries)/\(program)"] + arguments
-        if let account { words = ["/usr/bin/setpriv", "--reuid", account, "--regid", account, "--clear-groups"] + words }
-        if guarded { words = ["/bin/sh", "-c", Self.guardian, "postgres-guardian", folder.path] + words }
+        if let account {
+            words =
+                ["/usr/bin/setpriv", "--reuid", account, "--regid", account, "--clear-groups"]
+                + words
+        }
+        if guarded {
+            words = ["/bin/sh", "-c", Self.guardian, "postgres-guardian", folder.path] + words
+        }
         return words
     }
 
-    private func spawn(_ words: [String], _ descriptors: (Int32, Int32, Int32)) throws -> SystemProcess {
+    private func spawn(
+        _ words: [String], _ descriptors: (Int32, Int32, Int32)
+    ) throws -> SystemProcess {
         try SystemProcess(
-            words[0], Array(words.dropFirst()), environment: ProcessInfo.processInfo.environment, directory: folder.path,
+            words[0], Array(words.dropFirst()), environment: ProcessInfo.processInfo.environment,
+            directory: folder.path,
             descriptors: descriptors)
     }
 }

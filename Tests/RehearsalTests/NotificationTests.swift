@@ -1,45 +1,60 @@
 // Notifications in both dialects, ordered failures, transfers, and the sandbox's own limits.
 
-import Rehearsal
 import Foundation
-import Support
+import Rehearsal
 import SignIn
+import Support
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct NotificationTests {
     private func order(
-        _ fixture: AppleFixture, _ type: String, client: String = "com.example.web", dialect: AppleEventDialect? = nil,
+        _ fixture: AppleFixture, _ type: String, client: String = "com.example.web",
+        dialect: AppleEventDialect? = nil,
         booleans: AppleBooleans? = nil
     ) throws -> AppleEventOrder {
         AppleEventOrder(
-            client: try #require(fixture.state.seed.client(client)), user: try #require(fixture.state.seed.user("anna")),
+            client: try #require(fixture.state.seed.client(client)),
+            user: try #require(fixture.state.seed.user("anna")),
             type: type, dialect: dialect, booleans: booleans)
     }
 
     /// The claims as they would be with the identifiers of the public samples.
     private func sampled(_ claims: JSONObject, _ fixture: AppleFixture) -> JSONObject {
         let replacements = [
-            ("\(fixture.now)000", "1508184845000"), ("\(fixture.now)", "1508184845"), ("com.example.web", "com.mytest.app"),
+            ("\(fixture.now)000", "1508184845000"), ("\(fixture.now)", "1508184845"),
+            ("com.example.web", "com.mytest.app"),
             (claims["jti"]?.string ?? "", "abede-67890"),
-            (AppleState.subject("anna", team: "TEAMAAAAAA"), "820417.faa325acbc78e1be1668ba852d492d8a.0219"),
-            (AppleState.privateEmail("anna", team: "TEAMAAAAAA"), "ep9ks2tnph@privaterelay.appleid.com"),
+            (
+                AppleState.subject("anna", team: "TEAMAAAAAA"),
+                "820417.faa325acbc78e1be1668ba852d492d8a.0219"
+            ),
+            (
+                AppleState.privateEmail("anna", team: "TEAMAAAAAA"),
+                "ep9ks2tnph@privaterelay.appleid.com"
+            ),
         ]
-        let text = replacements.reduce(JSONValue.object(claims).text) { $0.replacing($1.0, with: $1.1) }
+        let text = replacements.reduce(JSONValue.object(claims).text) {
+            $0.replacing($1.0, with: $1.1)
+        }
         return (try? StrictJSON.parseObject(Array(text.utf8), limit: 10_000)) ?? [:]
     }
 
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func notification_capturedForms_isWrittenAlike() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
+    func notification_capturedForms_isWrittenAlike() throws {
         let file = Folders.conformance.appending(path: "apple/notification-payloads.json")
         let document = try StrictJSON.parseObject(Array(Data(contentsOf: file)), limit: 1_000_000)
-        let payloads = try #require(document["payloads"]?.array).compactMap { $0.object?["claims"]?.object }
+        let payloads = try #require(document["payloads"]?.array).compactMap {
+            $0.object?["claims"]?.object
+        }
         #expect(payloads.count == 11)
         for wanted in payloads {
             var fixture = try AppleFixture()
             let isWire = wanted["events"]?.string != nil
             let event =
                 try wanted["events"]?.object
-                ?? StrictJSON.parseObject(Array((wanted["events"]?.string ?? "").utf8), limit: 10_000)
+                ?? StrictJSON.parseObject(
+                    Array((wanted["events"]?.string ?? "").utf8), limit: 10_000)
             let notification = try fixture.state.event(
                 try order(
                     fixture, event["type"]?.string ?? "", dialect: isWire ? .wire : .documentation,
@@ -55,7 +70,8 @@ import Testing
     ) throws {
         var fixture = try AppleFixture()
         let issuer = IssuerConfiguration(
-            name: "apple", issuer: "https://appleid.apple.com", source: .inline(""), algorithms: [.rs256])
+            name: "apple", issuer: "https://appleid.apple.com", source: .inline(""),
+            algorithms: [.rs256])
         for type in AppleEventOrder.types + ["something-new"] {
             let notification = try fixture.state.event(
                 try order(fixture, type, dialect: dialect), failure: nil, now: fixture.now)
@@ -72,8 +88,11 @@ import Testing
     @Test func notification_dialectInSeed_isUsed() throws {
         var fixture = try AppleFixture()
         let notification = try fixture.state.event(
-            try order(fixture, "consent-revoked", client: "com.example.other"), failure: nil, now: fixture.now)
-        #expect(try fixture.claims(notification.payload)["events"]?.object?["event_time"] == .integer(fixture.now))
+            try order(fixture, "consent-revoked", client: "com.example.other"), failure: nil,
+            now: fixture.now)
+        #expect(
+            try fixture.claims(notification.payload)["events"]?.object?["event_time"]
+                == .integer(fixture.now))
         #expect(notification.address == nil)
     }
 
@@ -81,8 +100,11 @@ import Testing
         var fixture = try AppleFixture()
         let code = try fixture.signIn()["code"]
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
-        _ = try fixture.state.event(try order(fixture, "consent-revoked"), failure: nil, now: fixture.now)
-        let refresh = ["grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]?.string ?? ""]
+        _ = try fixture.state.event(
+            try order(fixture, "consent-revoked"), failure: nil, now: fixture.now)
+        let refresh = [
+            "grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]?.string ?? "",
+        ]
         // TN3107 has both under invalid_request: the user has revoked authorization.
         #expect(
             refusal { try fixture.token(refresh) }?.description
@@ -91,15 +113,20 @@ import Testing
         #expect(try fixture.signIn()["user"] != nil)
     }
 
-    @Test(arguments: ["account-deleted", "account-delete"]) func notification_accountDeleted_removesUserUntilReset(
+    @Test(arguments: ["account-deleted", "account-delete"])
+    func notification_accountDeleted_removesUserUntilReset(
         _ type: String
     ) throws {
         var fixture = try AppleFixture()
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
         _ = try fixture.state.event(try order(fixture, type), failure: nil, now: fixture.now)
         #expect(fixture.state.users.map(\.id) == ["ben"])
-        let refresh = ["grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]?.string ?? ""]
-        #expect(refusal { try fixture.token(refresh) }?.cause == "the Apple Account of anna was deleted")
+        let refresh = [
+            "grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]?.string ?? "",
+        ]
+        #expect(
+            refusal { try fixture.token(refresh) }?.cause == "the Apple Account of anna was deleted"
+        )
         let code = try fixture.signIn("ben")["code"]
         fixture.state.reset(auto: false)
         #expect(fixture.state.users.count == 2)
@@ -113,7 +140,8 @@ import Testing
         var fixture = try AppleFixture()
         let keys = try JWKSet.parse(fixture.state.keySet(failure: nil))
         let issuer = IssuerConfiguration(
-            name: "apple", issuer: "https://appleid.apple.com", source: .inline(""), algorithms: [.rs256])
+            name: "apple", issuer: "https://appleid.apple.com", source: .inline(""),
+            algorithms: [.rs256])
         func check(_ failure: AppleFailure?) throws -> TokenRejection.Check? {
             let token = try #require(try fixture.signIn(failure: failure)["id_token"])
             do throws(TokenRejection) {
@@ -133,7 +161,9 @@ import Testing
         let before = try fixture.signIn()["id_token"]
         #expect(try fixture.signIn(failure: .replay)["id_token"] == before)
         #expect(try fixture.signIn()["id_token"] != before)
-        #expect(String(decoding: fixture.state.keySet(failure: .noKeys), as: UTF8.self) == #"{"keys":[]}"#)
+        #expect(
+            String(decoding: fixture.state.keySet(failure: .noKeys), as: UTF8.self)
+                == #"{"keys":[]}"#)
     }
 
     @Test func failure_ordered_happensAsOftenAsOrdered() {
@@ -141,7 +171,10 @@ import Testing
         func add(_ failure: AppleFailure, _ place: AppleFailure.Place, times: Int = 1) -> Bool {
             failures.add(failure, at: place, times: times, seconds: 1)
         }
-        let unsuited = [add(.noKeys, .token), add(.timeout, .events), add(.wrongNonce, .events), add(.replay, .keys)]
+        let unsuited = [
+            add(.noKeys, .token), add(.timeout, .events), add(.wrongNonce, .events),
+            add(.replay, .keys),
+        ]
         #expect(unsuited == [false, false, false, false])
         let suited = [add(.status500, .token, times: 2), add(.replay, .token)]
         #expect(suited == [true, true])
@@ -155,7 +188,8 @@ import Testing
     @Test func journal_full_keepsNewest() {
         var journal = AppleJournal()
         for number in 0..<(AppleJournal.maximum + 5) {
-            journal.note(at: 0, "GET", "/\(number)", clientID: nil, status: 200, cause: "\u{1B}[31m")
+            journal.note(
+                at: 0, "GET", "/\(number)", clientID: nil, status: 200, cause: "\u{1B}[31m")
         }
         #expect(journal.entries.count == AppleJournal.maximum)
         #expect(journal.entries.first?.path == "/204" && journal.entries.last?.path == "/5")
@@ -176,12 +210,15 @@ import Testing
         let tokens = try fixture.exchange(try fixture.signIn()["code"])
         let sub = AppleState.subject("anna", team: "TEAMAAAAAA")
         let access =
-            try fixture.token(["grant_type": "client_credentials", "scope": "user.migration"])["access_token"]?.string ?? ""
+            try fixture.token(["grant_type": "client_credentials", "scope": "user.migration"])[
+                "access_token"]?.string ?? ""
         func ask(
-            _ parameters: [String: String], _ bearer: String?, team: String = "TEAMAAAAAA", key: String = "KEYAAAAAAA"
+            _ parameters: [String: String], _ bearer: String?, team: String = "TEAMAAAAAA",
+            key: String = "KEYAAAAAAA"
         ) throws -> JSONObject {
             let secret = try fixture.secret(team: team, key: key)
-            let form = ["client_id": "com.example.web", "client_secret": secret].merging(parameters) { $1 }
+            let form = ["client_id": "com.example.web", "client_secret": secret].merging(parameters)
+            { $1 }
             return try fixture.state.migrationInfo(
                 AppleParameters(form.map { (name: WireText($0.key), value: WireText($0.value)) }),
                 authorization: bearer.map { "Bearer \($0)" },
@@ -190,15 +227,24 @@ import Testing
         }
         let giving = ["sub": sub, "target": "TEAMBBBBBB"]
         #expect(refusal { try ask(giving, nil) }?.code == .invalidRequest)
-        #expect(refusal { try ask(giving, tokens["access_token"]?.string) }?.code == .invalidRequest)
-        #expect(refusal { try ask(["sub": sub, "target": "TEAMAAAAAA"], access) }?.code == .invalidRequest)
-        #expect(refusal { try ask(["sub": "1", "target": "TEAMBBBBBB"], access) }?.code == .invalidRequest)
+        #expect(
+            refusal { try ask(giving, tokens["access_token"]?.string) }?.code == .invalidRequest)
+        #expect(
+            refusal { try ask(["sub": sub, "target": "TEAMAAAAAA"], access) }?.code
+                == .invalidRequest)
+        #expect(
+            refusal { try ask(["sub": "1", "target": "TEAMBBBBBB"], access) }?.code
+                == .invalidRequest)
         let transferSub = try #require(try ask(giving, access)["transfer_sub"])
         let taking = ["transfer_sub": transferSub.string ?? ""]
         // Not before the transfer.
-        #expect(refusal { try ask(taking, nil, team: "TEAMBBBBBB", key: "KEYBBBBBBB") }?.code == .invalidClient)
+        #expect(
+            refusal { try ask(taking, nil, team: "TEAMBBBBBB", key: "KEYBBBBBBB") }?.code
+                == .invalidClient)
         let client = try #require(fixture.state.seed.client("com.example.web"))
-        let moved = ["TEAMAAAAAA", "TEAMXXXXXX", "TEAMBBBBBB"].map { fixture.state.transfer(client, to: $0, now: fixture.now) }
+        let moved = ["TEAMAAAAAA", "TEAMXXXXXX", "TEAMBBBBBB"].map {
+            fixture.state.transfer(client, to: $0, now: fixture.now)
+        }
         #expect(moved == [false, false, true])
         #expect(refusal { try ask(giving, access) }?.code == .invalidClient)
         let taken = try ask(taking, nil, team: "TEAMBBBBBB", key: "KEYBBBBBBB")
@@ -211,6 +257,7 @@ import Testing
         fixture.now += AppleState.transferWindow
         #expect(try fixture.claims(try fixture.signIn()["id_token"])["transfer_sub"] == nil)
         #expect(
-            refusal { try ask(taking, nil, team: "TEAMBBBBBB", key: "KEYBBBBBBB") }?.cause.contains("60 days") == true)
+            refusal { try ask(taking, nil, team: "TEAMBBBBBB", key: "KEYBBBBBBB") }?.cause.contains(
+                "60 days") == true)
     }
 }

@@ -10,7 +10,9 @@ import Testing
 
 @Suite(.blocking) struct ReviewFindingsTests {
     private func code(_ decision: RelayDecision) -> String {
-        if case .refuse(let refusal) = decision.outcome { return "\(refusal.reply.code) \(refusal.reply.enhanced)" }
+        if case .refuse(let refusal) = decision.outcome {
+            return "\(refusal.reply.code) \(refusal.reply.enhanced)"
+        }
         return "\(decision.outcome)"
     }
 
@@ -25,17 +27,20 @@ import Testing
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let isOdd = path.contains("\\")
         let reading = RecipientReading.read(
-            isOdd ? "<annarelay2@relay.example\\>" : path, settings: fixture.engine.settings, tokens: fixture.engine.tokens)
+            isOdd ? "<annarelay2@relay.example\\>" : path, settings: fixture.engine.settings,
+            tokens: fixture.engine.tokens)
         #expect(reading == .unknown)
     }
 
     /// A signature that could never prove anything must not make the sender try again forever.
     @Test func forwardProof_partialSignatureWithoutKey_isRefused() {
         let partial = DKIMFinding(
-            result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: false,
+            result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256",
+            coversWholeBody: false,
             reason: "SERVFAIL")
         let decision = Fixture(evidence: AuthenticationEvidence(dkim: [partial])).play(
-            from: "x@evil.example", to: ["annarelay2@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n"
+            from: "x@evil.example", to: ["annarelay2@relay.example"],
+            message: "From: a@app.example\r\n\r\nx\r\n"
         ).decision
         #expect(code(decision) == "550 5.7.20")
     }
@@ -54,7 +59,8 @@ import Testing
     /// An unreadable DMARC record must not permanently refuse a reply that it could prove.
     @Test func replyProof_unreadableDMARCRecord_isDeferred() {
         var evidence = AuthenticationEvidence.signed("mail.inbox.example")
-        evidence.dmarc = DMARCFinding(result: .temperror, domain: "", policy: "", organizationalDomain: nil)
+        evidence.dmarc = DMARCFinding(
+            result: .temperror, domain: "", policy: "", organizationalDomain: nil)
         #expect(reply(evidence) == "451 4.4.3")
         var stranger = AuthenticationEvidence.signed("evil.test")
         stranger.dmarc = evidence.dmarc
@@ -64,17 +70,22 @@ import Testing
     /// A record at a top-level domain must not make all domains below it one organization.
     @Test func replyProof_topLevelOrganization_isRefused() {
         var evidence = AuthenticationEvidence.signed("evil.example")
-        evidence.dmarc = DMARCFinding(result: .none, domain: "example", policy: "none", organizationalDomain: "example")
+        evidence.dmarc = DMARCFinding(
+            result: .none, domain: "example", policy: "none", organizationalDomain: "example")
         #expect(reply(evidence) == "550 5.7.26")
     }
 
     /// The choice of code must not reveal to a stranger whose sources apply to an address.
     @Test func refusal_unprovedForward_hidesTheAccount() {
-        func account(_ number: UInt64, _ local: String, _ scope: RegisteredSource.Scope) -> RelayAccount {
+        func account(
+            _ number: UInt64, _ local: String, _ scope: RegisteredSource.Scope
+        ) -> RelayAccount {
             RelayAccount(
-                number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
+                number: AccountNumber(number)!,
+                relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
                 isForwardingOn: true,
-                hasLiveGrant: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
+                hasLiveGrant: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes,
+                sharedName: nil,
                 sources: [RegisteredSource(scope: scope)])
         }
         let accounts = [
@@ -82,18 +93,27 @@ import Testing
             account(2, "bobrelay22", .address(AddrSpec(localPart: "a", domain: "app.example"))),
         ]
         let failed = AuthenticationEvidence(
-            spf: [SPFFinding(result: .softfail, identity: .mailFrom, domain: "bounce.app.example", reason: "")])
+            spf: [
+                SPFFinding(
+                    result: .softfail, identity: .mailFrom, domain: "bounce.app.example", reason: ""
+                )
+            ])
         let fixture = Fixture(accounts: accounts, evidence: failed)
         let answers = ["annarelay2", "bobrelay22"].map {
-            fixture.play(from: "x@bounce.app.example", to: ["\($0)@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n")
-                .decision
+            fixture.play(
+                from: "x@bounce.app.example", to: ["\($0)@relay.example"],
+                message: "From: a@app.example\r\n\r\nx\r\n"
+            )
+            .decision
         }
         #expect(answers[0] == answers[1])
     }
 
     /// Limits that matter only for rewriting must not refuse mail to postmaster.
     @Test func postmaster_anyMessage_isRelayed() {
-        let message = "From: a@b.example\r\nX-\u{e9}: x\r\n" + String(repeating: "Received: x\r\n", count: 60) + "\r\nx\r\n"
+        let message =
+            "From: a@b.example\r\nX-\u{e9}: x\r\n" + String(repeating: "Received: x\r\n", count: 60)
+            + "\r\nx\r\n"
         let decision = Fixture(evidence: AuthenticationEvidence()).play(
             from: "a@b.example", to: ["postmaster@relay.example"], message: message
         ).decision
@@ -105,14 +125,17 @@ import Testing
         let fixture = Fixture(evidence: AuthenticationEvidence())
         let path =
             fixture.engine.tokens.replyReturnPath(
-                account: Fixture.anna.number, recipients: [], nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 3
+                account: Fixture.anna.number, recipients: [], nonce: 7,
+                expiryDay: UInt64(Fixture.now / 86_400) + 3
             ).localPart + "@relay.example"
         let report = """
             From: MAILER-DAEMON@mx.app.example\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\
             Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.app.example\r\n\r\nFinal-Recipient: rfc822; billing@app.example\r\n\
             Action: failed\r\nStatus: 5.2.2\r\n\r\n--b--\r\n
             """
-        let outcomes = (0..<3).map { _ in fixture.play(from: "", to: [path], message: report).decision.outcome }
+        let outcomes = (0..<3).map { _ in
+            fixture.play(from: "", to: [path], message: report).decision.outcome
+        }
         #expect(outcomes == [.relay, .discard, .discard])
         #expect(fixture.directory.counted(.reportDropped) == 2)
     }
@@ -120,7 +143,8 @@ import Testing
     /// Only the team of an account may see a refusal that reveals its state.
     @Test func refusal_ofAnAccount_isForItsTeamOnly() {
         let ofAccount: [Refusal] = [
-            .forwardingOff, .senderBlocked, .retired, .replaced, .inboxUnverified, .inboxSuspended, .dailyLimit(1),
+            .forwardingOff, .senderBlocked, .retired, .replaced, .inboxUnverified, .inboxSuspended,
+            .dailyLimit(1),
             .storedAddressLimit(1),
         ]
         #expect(ofAccount.filter { $0.kind.facts.audience != .ownTeam } == [])

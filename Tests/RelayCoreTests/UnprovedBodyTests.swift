@@ -14,7 +14,9 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
     let best, final: AuthenticationEvidence
     let asked: @Sendable () -> Void
 
-    func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session(self) }
+    func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession { Session(self) }
 
     private final class Session: AuthenticationSession {
         private let base: TwoStepAuthenticator
@@ -31,16 +33,22 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
 @Suite(.blocking) struct UnprovedBodyTests {
     private static let signed = AuthenticationEvidence.signed("inbox.example")
 
-    private static func begin(best: AuthenticationEvidence, final: AuthenticationEvidence) throws -> (Fixture, RelayTransaction) {
+    private static func begin(
+        best: AuthenticationEvidence, final: AuthenticationEvidence
+    ) throws -> (Fixture, RelayTransaction) {
         let base = Fixture(evidence: final)
         let memory = base.engine.replyMemory
         let engine = base.engine.authenticating(
-            by: TwoStepAuthenticator(best: best, final: final) { #expect(memory.inUse == 0 && memory.turns == (0, 0)) })
+            by: TwoStepAuthenticator(best: best, final: final) {
+                #expect(memory.inUse == 0 && memory.turns == (0, 0))
+            })
         let reverse = engine.tokens.reverse(
-            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+            account: Fixture.anna.number,
+            correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
         let transaction = RelayTransaction(
             engine: engine,
-            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "anna@inbox.example"),
+            client: SMTPClientIdentity(
+                address: "192.0.2.1", helo: "client.example", mailFrom: "anna@inbox.example"),
             now: Fixture.now)
         try transaction.addRecipient("<\(reverse.localPart)@relay.example>")
         transaction.addHeader(HeaderField("From", "anna@inbox.example"))

@@ -3,7 +3,8 @@
 import Foundation
 
 enum Messages {
-    /// An order confirmation: text and HTML, a picture and a PDF, names and subject in other scripts.
+    /// An order confirmation: text and HTML, a picture and a PDF, names and
+    /// subject in other scripts.
     static func order(to address: String) -> String {
         """
         From: =?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?= <orders@juice.example>

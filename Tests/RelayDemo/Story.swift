@@ -14,12 +14,15 @@ final class Story {
     private static let inbox = "anna.mueller@home.example"
     private static let envelopeSender = "bounces@juice.example"
     private static let reader = [
-        "From", "Reply-To", "To", "Subject", "Message-ID", "In-Reply-To", "References", "List-Unsubscribe", "Auto-Submitted",
+        "From", "Reply-To", "To", "Subject", "Message-ID", "In-Reply-To", "References",
+        "List-Unsubscribe", "Auto-Submitted",
     ]
 
     init() throws {
         Terminal.title("Postern: a private-email relay beside Postfix")
-        Terminal.say("Starting a private Postfix, a name server, a sink for outgoing mail and postern serve, all on loopback…")
+        Terminal.say(
+            "Starting a private Postfix, a name server, a sink for outgoing mail and postern serve, all on loopback…"
+        )
         var options = RelayFixture.Options()
         // Both sides send from this machine, and SPF allows it.
         options.zone = """
@@ -30,8 +33,11 @@ final class Story {
         try fixture.addTeam("juice", name: "Früchte & Säfte", source: "juice.example")
         try fixture.addUser("anna", inboxes: [Self.inbox])
         relayAddress = try fixture.address("juice", "anna")
-        Terminal.say("Team juice sends from juice.example. Anna's inbox is \(Terminal.styled(Self.inbox, .strong)).")
-        Terminal.say("The team knows her as \(Terminal.styled(relayAddress, .strong)) and by nothing else.")
+        Terminal.say(
+            "Team juice sends from juice.example. Anna's inbox is \(Terminal.styled(Self.inbox, .strong))."
+        )
+        Terminal.say(
+            "The team knows her as \(Terminal.styled(relayAddress, .strong)) and by nothing else.")
     }
 
     func end() { fixture.stop() }
@@ -42,7 +48,9 @@ final class Story {
         try replyToTheReply(reply)
         try bounce()
         try refusals()
-        Terminal.title(failures == 0 ? "All steps came out right." : "\(failures) things were not as they should be.")
+        Terminal.title(
+            failures == 0
+                ? "All steps came out right." : "\(failures) things were not as they should be.")
     }
 
     // MARK: Steps
@@ -58,29 +66,42 @@ final class Story {
         reverseAddress = letter.address("Reply-To")
         check(
             "the answer goes through the relay",
-            reverseAddress.hasSuffix("@relay.example") && reverseAddress.hasPrefix("help=juice.example."))
+            reverseAddress.hasSuffix("@relay.example")
+                && reverseAddress.hasPrefix("help=juice.example."))
         check(
-            "the sender's name is still there", letter.value("From")?.contains("=?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?=") == true)
-        check("text, HTML, picture and PDF are the same, byte for byte", letter.body == Letter(sent).body)
-        check("the request for a read receipt is gone", letter.value("Disposition-Notification-To") == nil)
+            "the sender's name is still there",
+            letter.value("From")?.contains("=?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?=") == true)
+        check(
+            "text, HTML, picture and PDF are the same, byte for byte",
+            letter.body == Letter(sent).body)
+        check(
+            "the request for a read receipt is gone",
+            letter.value("Disposition-Notification-To") == nil)
         check(
             "one-click unsubscription still works",
             letter.value("List-Unsubscribe")?.contains("https://juice.example/u/42") == true)
-        check("the relay domain has signed it", letter.value("DKIM-Signature")?.contains("d=relay.example") == true)
+        check(
+            "the relay domain has signed it",
+            letter.value("DKIM-Signature")?.contains("d=relay.example") == true)
         check("bounces come back to the relay", arrived.mailFrom.contains("@relay.example"))
     }
 
     private func reply() throws -> SinkMessage {
         Terminal.title("2. Anna answers from her usual program")
-        let sent = Messages.answer(from: Self.inbox, to: reverseAddress, repliesTo: "order-42@juice.example")
+        let sent = Messages.answer(
+            from: Self.inbox, to: reverseAddress, repliesTo: "order-42@juice.example")
         show(sent, "sent by Anna", .sent)
         try fixture.send(from: Self.inbox, to: [reverseAddress], sent)
         let arrived = try fixture.arrival(for: "help@juice.example")
         show(arrived, "arrived at the team")
         let letter = Letter(arrived)
         check("it comes from the relay address", letter.address("From") == relayAddress)
-        check("it goes to the address that the team wrote from", letter.address("To") == "help@juice.example")
-        check("it answers the team's own message", letter.value("In-Reply-To") == "<order-42@juice.example>")
+        check(
+            "it goes to the address that the team wrote from",
+            letter.address("To") == "help@juice.example")
+        check(
+            "it answers the team's own message",
+            letter.value("In-Reply-To") == "<order-42@juice.example>")
         checkNothingLeaks(arrived)
         return arrived
     }
@@ -88,21 +109,29 @@ final class Story {
     private func replyToTheReply(_ reply: SinkMessage) throws {
         Terminal.title("3. The team answers the answer: threads hold on both sides")
         let id = Letter(reply).value("Message-ID") ?? ""
-        let sent = Messages.thanks(to: relayAddress, repliesTo: id, references: "<order-42@juice.example> \(id)")
+        let sent = Messages.thanks(
+            to: relayAddress, repliesTo: id, references: "<order-42@juice.example> \(id)")
         show(sent, "sent by the team", .sent)
         try fixture.send(from: Self.envelopeSender, to: [relayAddress], sent)
         let arrived = try fixture.arrival(for: Self.inbox, number: 2)
         show(arrived, "arrived in the inbox")
-        check("the team never saw Anna's message id", !id.contains("anna") && id.contains("@relay.example"))
-        check("Anna's program finds its own message", Letter(arrived).value("In-Reply-To") == "<4F2A-anna-laptop@home.example>")
+        check(
+            "the team never saw Anna's message id",
+            !id.contains("anna") && id.contains("@relay.example"))
+        check(
+            "Anna's program finds its own message",
+            Letter(arrived).value("In-Reply-To") == "<4F2A-anna-laptop@home.example>")
     }
 
     private func bounce() throws {
         Terminal.title("4. The inbox refuses, and the bounce names no one")
         var behaviour = SinkBehaviour()
-        behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
+        behaviour.refusedRecipients = [
+            "<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"
+        ]
         fixture.sink.set(behaviour)
-        let sent = Messages.plain(from: "orders@juice.example", to: relayAddress, subject: "Delivery")
+        let sent = Messages.plain(
+            from: "orders@juice.example", to: relayAddress, subject: "Delivery")
         show(sent, "sent by the team", .sent)
         try fixture.send(from: Self.envelopeSender, to: [relayAddress], sent)
         let arrived = try fixture.arrival(for: Self.envelopeSender)
@@ -110,7 +139,8 @@ final class Story {
         show(arrived, "arrived at the team's bounce address")
         check("it has the null sender", arrived.mailFrom == "<>")
         check(
-            "it names the relay address as the one that failed", arrived.text.contains("Final-Recipient: rfc822; \(relayAddress)")
+            "it names the relay address as the one that failed",
+            arrived.text.contains("Final-Recipient: rfc822; \(relayAddress)")
         )
         check("it says why", arrived.text.contains("5.1.1"))
         checkNothingLeaks(arrived)
@@ -131,7 +161,8 @@ final class Story {
 
     private func refused(from sender: String, to recipient: String, _ expected: String) throws {
         let result = try fixture.send(
-            from: sender, to: [recipient], Messages.plain(from: sender, to: recipient, subject: "Hello"))
+            from: sender, to: [recipient],
+            Messages.plain(from: sender, to: recipient, subject: "Hello"))
         let reply = (result.data ?? result.recipients.first).map { "\($0)" } ?? "no reply"
         Terminal.say("\(sender) → \(recipient)")
         Terminal.say(Terminal.styled(reply, .arrived))
@@ -149,14 +180,17 @@ final class Story {
         let letter = Letter(message)
         Terminal.block(
             heading,
-            ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"] + letter.shown(Self.reader) + [""]
+            ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"]
+                + letter.shown(Self.reader) + [""]
                 + letter.readable,
             .arrived)
     }
 
     private func check(_ what: String, _ isRight: Bool) {
         if !isRight { failures += 1 }
-        Terminal.say(isRight ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
+        Terminal.say(
+            isRight
+                ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
     }
 
     /// The message to the team contains nothing of the inbox, of Anna's machine, or of any reverse
@@ -164,11 +198,16 @@ final class Story {
     private func checkNothingLeaks(_ message: SinkMessage) {
         let readable = Letter(message).everything
         let forbidden = [
-            Self.inbox, "anna.mueller", "home.example", "anna-laptop", "203.0.113.77", "192.168.1.23", "127.0.0.1",
+            Self.inbox, "anna.mueller", "home.example", "anna-laptop", "203.0.113.77",
+            "192.168.1.23", "127.0.0.1",
             reverseAddress,
         ]
         let found = forbidden.filter { readable.lowercased().contains($0.lowercased()) }
-        check("nothing of the inbox, of her machine or of the relay's inner addresses is in it", found.isEmpty)
-        if !found.isEmpty { Terminal.say(Terminal.styled("found: \(found.joined(separator: ", "))", .bad)) }
+        check(
+            "nothing of the inbox, of her machine or of the relay's inner addresses is in it",
+            found.isEmpty)
+        if !found.isEmpty {
+            Terminal.say(Terminal.styled("found: \(found.joined(separator: ", "))", .bad))
+        }
     }
 }

@@ -20,7 +20,8 @@ package final class RelayFixture: @unchecked Sendable {
         package var postfix: [String: String] = [:]
         /// More smtpd services of Postfix; see `PrivatePostfix.Options`.
         package var services: [String] = []
-        /// Whether clients on loopback may send to any domain, as a team's or user's own server may.
+        /// Whether clients on loopback may send to any domain, as a
+        /// team's or user's own server may.
         package var trustsLoopback = false
         /// PostgreSQL's URL instead of a file.
         package var database: String?
@@ -60,13 +61,17 @@ package final class RelayFixture: @unchecked Sendable {
     /// Makes the store and starts everything.
     package init(_ options: Options = Options()) throws {
         self.options = options
-        folder = NSTemporaryDirectory() + "postern-relay-" + UUID().uuidString.prefix(8).lowercased()
+        folder =
+            NSTemporaryDirectory() + "postern-relay-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+            atPath: folder, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o755])
         if let size = options.diskSize {
-            try FileManager.default.createDirectory(atPath: folder + "/postern", withIntermediateDirectories: false)
+            try FileManager.default.createDirectory(
+                atPath: folder + "/postern", withIntermediateDirectories: false)
             let mounted = try ManagedProcess.run(
-                "/bin/mount", ["-t", "tmpfs", "-o", "size=\(size),mode=0755", "tmpfs", folder + "/postern"])
+                "/bin/mount",
+                ["-t", "tmpfs", "-o", "size=\(size),mode=0755", "tmpfs", folder + "/postern"])
             guard mounted.status == 0 else { throw HarnessError("mount: \(mounted.output)") }
         }
         program = try ManagedProcess.builtProduct("postern")
@@ -89,7 +94,8 @@ package final class RelayFixture: @unchecked Sendable {
         settings.trustsLoopback = options.trustsLoopback
         postfix = try PrivatePostfix(settings)
         if let first = options.joins {
-            try FileManager.default.createDirectory(atPath: folder + "/postern", withIntermediateDirectories: false)
+            try FileManager.default.createDirectory(
+                atPath: folder + "/postern", withIntermediateDirectories: false)
             try FileManager.default.copyItem(atPath: first.configuration, toPath: configuration)
             try copyKeys(from: first)
         } else if options.database == nil, options.diskSize == nil {
@@ -97,7 +103,8 @@ package final class RelayFixture: @unchecked Sendable {
         } else {
             let database = options.database.map { ["--database", $0] } ?? []
             try run(
-                ["init", "--directory", folder + "/postern"] + options.relayDomains.flatMap { ["--relay-domain", $0] } + database,
+                ["init", "--directory", folder + "/postern"]
+                    + options.relayDomains.flatMap { ["--relay-domain", $0] } + database,
                 configured: false)
         }
         try serve()
@@ -110,7 +117,9 @@ package final class RelayFixture: @unchecked Sendable {
         let new = keyFile + ".copy"
         try? FileManager.default.removeItem(atPath: new)
         try FileManager.default.copyItem(atPath: other.keyFile, toPath: new)
-        guard chmod(new, 0o600) == 0, rename(new, keyFile) == 0 else { throw HarnessError("the key file cannot be copied") }
+        guard chmod(new, 0o600) == 0, rename(new, keyFile) == 0 else {
+            throw HarnessError("the key file cannot be copied")
+        }
     }
 
     deinit { stop() }
@@ -122,7 +131,9 @@ package final class RelayFixture: @unchecked Sendable {
         if let service { ServiceLogs.keep(service.lines, inboxes: knownInboxes) }
         sink.stop()
         dns.stop()
-        if options.diskSize != nil { _ = try? ManagedProcess.run("/bin/umount", ["-l", folder + "/postern"]) }
+        if options.diskSize != nil {
+            _ = try? ManagedProcess.run("/bin/umount", ["-l", folder + "/postern"])
+        }
         try? FileManager.default.removeItem(atPath: folder)
     }
 
@@ -135,7 +146,8 @@ package final class RelayFixture: @unchecked Sendable {
             "operator_address": "ops@operator.example",
             "postfix_directory": postfix.configuration, "http.listen": "127.0.0.1:0",
             "mail.submission": "127.0.0.1:\(postfix.port)",
-            "fan_out": options.fansOut ? "on" : "off", "fan_out_smtpd": "127.0.0.1:\(max(1, options.fanOutProxy ?? fanOutPort))",
+            "fan_out": options.fansOut ? "on" : "off",
+            "fan_out_smtpd": "127.0.0.1:\(max(1, options.fanOutProxy ?? fanOutPort))",
         ].merging(options.settings) { $1 }
         return settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     }
@@ -186,8 +198,11 @@ package final class RelayFixture: @unchecked Sendable {
     /// Runs a command of postern and returns its output; throws if it fails.
     @discardableResult
     package func run(_ arguments: [String], configured: Bool = true) throws -> String {
-        let result = try ManagedProcess.run(program, arguments + (configured ? ["--config", configuration] : []))
-        guard result.status == 0 else { throw HarnessError("postern \(arguments.joined(separator: " ")): \(result.output)") }
+        let result = try ManagedProcess.run(
+            program, arguments + (configured ? ["--config", configuration] : []))
+        guard result.status == 0 else {
+            throw HarnessError("postern \(arguments.joined(separator: " ")): \(result.output)")
+        }
         return result.output
     }
 
@@ -215,16 +230,20 @@ package final class RelayFixture: @unchecked Sendable {
     package func reverseAddress(of author: String, for relayAddress: String) throws -> String {
         let zone = folder + "/explain-zone.json"
         let domain = author.split(separator: "@").last ?? ""
-        try #"{"\#(domain)": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.write(toFile: zone, atomically: true, encoding: .utf8)
+        try #"{"\#(domain)": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.write(
+            toFile: zone, atomically: true, encoding: .utf8)
         let result = try ManagedProcess.run(
             program,
             [
-                "explain", "--config", configuration, "--mail-from", author, "--rcpt", relayAddress, "--ip", "192.0.2.1", "--dns",
+                "explain", "--config", configuration, "--mail-from", author, "--rcpt", relayAddress,
+                "--ip", "192.0.2.1", "--dns",
                 zone,
             ],
             input: "From: \(author)\r\nTo: \(relayAddress)\r\n\r\n")
-        let line = result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("From: ") } ?? ""
-        guard let open = line.lastIndex(of: "<"), let close = line.lastIndex(of: ">"), open < close else {
+        let line =
+            result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("From: ") } ?? ""
+        guard let open = line.lastIndex(of: "<"), let close = line.lastIndex(of: ">"), open < close
+        else {
             throw HarnessError("no reverse address in\n\(result.output)")
         }
         return String(line[line.index(after: open)..<close])
@@ -234,19 +253,27 @@ package final class RelayFixture: @unchecked Sendable {
 
     /// Sends a message to Postfix as an SMTP client.
     @discardableResult
-    package func send(from sender: String, to recipients: [String], _ message: String) throws -> SMTPTransactionResult {
+    package func send(
+        from sender: String, to recipients: [String], _ message: String
+    ) throws -> SMTPTransactionResult {
         try postfix.send(
             from: "<\(sender)>", to: recipients.map { "<\($0)>" },
-            message: Array(message.replacingOccurrences(of: "\r\n", with: "\n").replacingOccurrences(of: "\n", with: "\r\n").utf8)
+            message: Array(
+                message.replacingOccurrences(of: "\r\n", with: "\n").replacingOccurrences(
+                    of: "\n", with: "\r\n"
+                ).utf8)
         )
     }
 
     /// The `number`th message that arrives for a recipient, counted from 1.
     package func arrival(for recipient: String, number: Int = 1) throws -> SinkMessage {
         do {
-            return try sink.wait(for: number) { $0.recipients.contains("<\(recipient)>") }[number - 1]
+            return try sink.wait(for: number) { $0.recipients.contains("<\(recipient)>") }[
+                number - 1]
         } catch {
-            throw HarnessError("\(error)\n--- Postfix\n\(postfix.log)\n--- postern\n\((try? process.output) ?? "not running")")
+            throw HarnessError(
+                "\(error)\n--- Postfix\n\(postfix.log)\n--- postern\n\((try? process.output) ?? "not running")"
+            )
         }
     }
 }

@@ -3,8 +3,8 @@
 
 import Foundation
 import RiskPolicy
-import Testing
 import TestSupport
+import Testing
 import Yams
 
 @Suite(.blocking, .timeLimit(.minutes(5))) struct BoundedYAMLTests {
@@ -18,23 +18,29 @@ import Yams
     }
 
     @Test(arguments: [
-        "a: &x 1", "a: [*x]", "&x a: 1", "- *x", "a:\n  *x", "? *x\n: 1", "a: {b: *x}", "a: 'x'\nb: *y", "a: \"it's\"\nb: &y 1",
+        "a: &x 1", "a: [*x]", "&x a: 1", "- *x", "a:\n  *x", "? *x\n: 1", "a: {b: *x}",
+        "a: 'x'\nb: *y", "a: \"it's\"\nb: &y 1",
         // Names of signs only.
         "a: &_ 1", "a: &- 1", "a: [&_ x, *_]", "a: &-- [1]\nb: *--",
         // A quote or a bar within plain text, and text within a sequence, must not hide an anchor.
-        "x: b, 'c\na: &a [1]\nb: *a", "- x: b, |\n  a: &a [1]", "- a: |\n    text\n  b: &b [1]\n  c: *b", "a: &_\n  b: 1",
+        "x: b, 'c\na: &a [1]\nb: *a", "- x: b, |\n  a: &a [1]",
+        "- a: |\n    text\n  b: &b [1]\n  c: *b", "a: &_\n  b: 1",
         "&_\n- x",
     ])
     func yaml_anchorOrAlias_isRefused(yaml: String) {
-        #expect(refusal(yaml)?.hasPrefix("anchors and aliases") == true, "\(refusal(yaml) ?? "taken")")
+        #expect(
+            refusal(yaml)?.hasPrefix("anchors and aliases") == true, "\(refusal(yaml) ?? "taken")")
     }
 
     /// A small text must not take exponential time.
     @Test(arguments: ["_", "-", "x"]) func yaml_aliasesOfAliasesAsKey_isRefused(name: String) {
         var bomb = "\(name)0: &\(name) [x, x, x, x, x, x, x, x, x]\n"
         for level in 1...12 {
-            let (new, old) = (String(repeating: name, count: level + 1), String(repeating: name, count: level))
-            bomb += "k\(level): &\(new) [\(Array(repeating: "*\(old)", count: 9).joined(separator: ", "))]\n"
+            let (new, old) = (
+                String(repeating: name, count: level + 1), String(repeating: name, count: level)
+            )
+            bomb +=
+                "k\(level): &\(new) [\(Array(repeating: "*\(old)", count: 9).joined(separator: ", "))]\n"
         }
         bomb += "? *\(String(repeating: name, count: 13))\n: 1\n"
         #expect(refusal(bomb) != nil)
@@ -86,11 +92,14 @@ import Yams
     /// and has no alias. `POSTERN_GENERATE=SEED:COUNT` makes others, and more.
     @Test func yaml_randomText_isReadAsByYams() throws {
         let pieces = [
-            "a", "b: ", "- ", "? ", ": ", "&x ", "*x", "&_ ", "*_", "'", "\"", "[", "]", "{", "}", ", ", "|", ">", "\n", "\n  ",
+            "a", "b: ", "- ", "? ", ": ", "&x ", "*x", "&_ ", "*_", "'", "\"", "[", "]", "{", "}",
+            ", ", "|", ">", "\n", "\n  ",
             "\n    ",
-            "# ", "it's", "a & b", "2 *x", "int?", "!t ", "---", "é", "\\", "\t", "&-", "*- ", "x: b, 'c",
+            "# ", "it's", "a & b", "2 *x", "int?", "!t ", "---", "é", "\\", "\t", "&-", "*- ",
+            "x: b, 'c",
         ]
-        let (seed, count) = Generated.settings(seed: 21, count: 20_000, variable: "POSTERN_GENERATE")
+        let (seed, count) = Generated.settings(
+            seed: 21, count: 20_000, variable: "POSTERN_GENERATE")
         var random = SeededGenerator(seed: seed)
         var (taken, anchored) = (0, 0)
         for _ in 0..<count {
@@ -113,8 +122,8 @@ import Yams
             guard let ours else { continue }
             taken += 1
             try #require(!isAnchored, "an anchor was taken: \(text)")
-            // An alias beside its anchor counts as one; an anchor that replaced another is forgotten by Yams, and the text is
-            // refused.
+            // An alias beside its anchor counts as one; an anchor that replaced another is
+            // forgotten by Yams, and the text is refused.
             try #require(ours == reference, "read otherwise: \(text)")
         }
         #expect(taken > count / 20 && anchored > count / 200)
@@ -127,7 +136,8 @@ import Yams
         case .scalar: return false
         case .alias: return true
         case .sequence(let sequence): return sequence.contains(where: hasAnchor)
-        case .mapping(let mapping): return mapping.contains { hasAnchor($0.key) || hasAnchor($0.value) }
+        case .mapping(let mapping):
+            return mapping.contains { hasAnchor($0.key) || hasAnchor($0.value) }
         }
     }
 }

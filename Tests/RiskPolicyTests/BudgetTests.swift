@@ -6,7 +6,9 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, .timeLimit(.minutes(2))) struct BudgetTests {
-    private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
+    private var now: CELTimestamp {
+        get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) }
+    }
 
     private func policy(_ rules: String, guarantees: String = "", list: Int = 0) throws -> Policy {
         var options = PolicyLoadOptions()
@@ -31,7 +33,8 @@ import Testing
     private func dear(_ policy: Policy, status: Int64? = nil) throws -> PolicyInput {
         var input = policy.makeInput(event: .signUp, now: try now)
         try policy.set("context.a", to: .string(String(repeating: "x", count: 1_024)), in: &input)
-        try policy.set("context.b", to: .string(String(repeating: "x", count: 511) + "y"), in: &input)
+        try policy.set(
+            "context.b", to: .string(String(repeating: "x", count: 511) + "y"), in: &input)
         if let status { try policy.set("account.real_user_status", to: .int(status), in: &input) }
         return input
     }
@@ -87,7 +90,9 @@ import Testing
             fillers.joined() + """
                 - {id: long, effect: require, events: [sign_up], challenge: reauthenticate, reason: LONG, condition: size(context.a) > 5}
                 - {id: real, effect: skip, events: [sign_up], up_to: email_code, reason: REAL, condition: account.real_user_status == 2}
-                """, guarantees: "guarantees: [{condition: 'size(context.a) > 5', decision: require_verification}]")
+                """,
+            guarantees:
+                "guarantees: [{condition: 'size(context.a) > 5', decision: require_verification}]")
         let result = policy.decide(try dear(policy, status: 2))
         #expect(result.errors.contains(40))
         #expect(result.decision == .requireVerification)
@@ -103,7 +108,9 @@ import Testing
         }
         _ = try policy(rules(2))
         let refusal = #expect(throws: PolicyRefusal.self) { _ = try policy(rules(20)) }
-        #expect(refusal?.description.contains("together they can take more than 100000 steps for 'sign_in'") == true)
+        #expect(
+            refusal?.description.contains(
+                "together they can take more than 100000 steps for 'sign_in'") == true)
     }
 
     /// Work that must cost steps: keys that are hashed, maps that are copied, zones that are looked
@@ -115,8 +122,12 @@ import Testing
     func expression_costlySizes_exceedsBudget(expression: String) throws {
         let tried = ExpressionCase(
             expression: expression,
-            bindings: ["s": .string(String(repeating: "x", count: 4_096)), "t": .timestamp(try now)])
-        guard case .failure(.error(let error)) = tried.evaluate(zones: TimeZoneOffsets { _, _ in 0 }) else {
+            bindings: [
+                "s": .string(String(repeating: "x", count: 4_096)), "t": .timestamp(try now),
+            ])
+        guard
+            case .failure(.error(let error)) = tried.evaluate(zones: TimeZoneOffsets { _, _ in 0 })
+        else {
             Issue.record("the budget did not end it")
             return
         }
@@ -126,7 +137,8 @@ import Testing
     @Test func policy_cheapConditions_decidesAtOnce() throws {
         func policy(_ condition: String) throws -> Policy {
             try self.policy(
-                "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(condition)'}")
+                "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(condition)'}"
+            )
         }
         #expect(try policy("account.real_user_status > 1 && account.managed").decidesAtOnce)
         #expect(try !policy("context.l.exists(x, x > 2)").decidesAtOnce)

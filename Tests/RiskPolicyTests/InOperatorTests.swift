@@ -22,10 +22,15 @@ import Testing
             """)
     }
 
-    private func isAsked(_ policy: Policy, _ methods: [String]?) throws -> (asked: Bool, missing: Bool) {
-        var input = policy.makeInput(event: .signUp, now: try #require(CELTimestamp(seconds: 1_790_000_000)))
+    private func isAsked(
+        _ policy: Policy, _ methods: [String]?
+    ) throws -> (asked: Bool, missing: Bool) {
+        var input = policy.makeInput(
+            event: .signUp, now: try #require(CELTimestamp(seconds: 1_790_000_000)))
         try policy.set("account.state", to: .string("x"), in: &input)
-        if let methods { try policy.set("session.amr", to: .list(methods.map(CELValue.string)), in: &input) }
+        if let methods {
+            try policy.set("session.amr", to: .list(methods.map(CELValue.string)), in: &input)
+        }
         let result = policy.decide(input)
         return (result.decision == .requireVerification, !result.missing.isEmpty)
     }
@@ -33,7 +38,8 @@ import Testing
     @Test(arguments: [0, 63, 64, 80]) func inOperator_listOfStrings_findsText(_ names: Int) throws {
         let policy = try policy(names: names)
         for (methods, expected) in [
-            (["otp"], true), (["pwd", "otp"], true), ([], false), (["pwd"], false), (["OTP"], false), (["w1", "o"], false),
+            (["otp"], true), (["pwd", "otp"], true), ([], false), (["pwd"], false),
+            (["OTP"], false), (["w1", "o"], false),
         ] as [([String], Bool)] {
             let got = try isAsked(policy, methods)
             #expect(got.asked == expected && !got.missing, "\(methods)")

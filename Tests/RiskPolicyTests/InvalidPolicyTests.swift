@@ -2,8 +2,8 @@
 
 import Foundation
 import RiskPolicy
-import Testing
 import TestSupport
+import Testing
 
 @Suite(.blocking) struct InvalidPolicyTests {
     @Test func invalidPolicy_everyExample_isRefusedWithMessage() throws {
@@ -12,7 +12,8 @@ import TestSupport
         #expect(names.count >= 25)
         for name in names {
             let folder = root.appending(path: name)
-            let expected = try String(contentsOf: folder.appending(path: "expected-error.txt"), encoding: .utf8)
+            let expected = try String(
+                contentsOf: folder.appending(path: "expected-error.txt"), encoding: .utf8)
             let actual = try refusal(folder)
             #expect(actual.map { $0 + "\n" } == expected, "\(name): \(actual ?? "was taken")")
         }
@@ -21,7 +22,9 @@ import TestSupport
 
     /// The refusal of `postern policy check` for a folder; nil if it is accepted.
     private func refusal(_ folder: URL) throws -> String? {
-        func text(_ name: String) -> String? { try? String(contentsOf: folder.appending(path: name), encoding: .utf8) }
+        func text(_ name: String) -> String? {
+            try? String(contentsOf: folder.appending(path: name), encoding: .utf8)
+        }
         do throws(PolicyRefusal) {
             let policy = try PolicyLoader.load(text("policy.yaml") ?? "")
             guard let tests = text("tests.yaml") else { return nil }

@@ -7,11 +7,15 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct LiveListTests {
-    private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
+    private var now: CELTimestamp {
+        get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) }
+    }
 
     private func text(
-        live: String = "live_lists: {bad: range, own: {kind: personal, of: team}, throwaway: domain}",
-        condition: String = "context.ip in lists.bad || context.domain in lists.throwaway || context.phone in lists.own",
+        live: String =
+            "live_lists: {bad: range, own: {kind: personal, of: team}, throwaway: domain}",
+        condition: String =
+            "context.ip in lists.bad || context.domain in lists.throwaway || context.phone in lists.own",
         more: String = ""
     ) -> String {
         """
@@ -56,7 +60,9 @@ import Testing
     @Test func policyTestFile_liveLists_givesTheirEntries() throws {
         let policy = try PolicyLoader.load(text())
         let suite = try PolicyTestSuite.load(Self.tests, policy: policy)
-        for result in suite.run(policy) { #expect(result.passed, "\(result.test.path): \(result.diff)") }
+        for result in suite.run(policy) {
+            #expect(result.passed, "\(result.test.path): \(result.diff)")
+        }
         #expect(suite.tests.count == 9)
         #expect(policy.decidesAtOnce)
     }
@@ -65,7 +71,9 @@ import Testing
         let policy = try PolicyLoader.load(text())
         let faulty = Self.tests.replacing("bad: [198.51.100.7/24]", with: "bda: [198.51.100.7/24]")
         let wrongKind = Self.tests.replacing("198.51.100.7/24", with: "everywhere")
-        for (text, expected) in [(faulty, "declares no live list 'bda'"), (wrongKind, "'everywhere' cannot be an entry")] {
+        for (text, expected) in [
+            (faulty, "declares no live list 'bda'"), (wrongKind, "'everywhere' cannot be an entry"),
+        ] {
             do throws(PolicyRefusal) {
                 _ = try PolicyTestSuite.load(text, policy: policy)
                 Issue.record("taken: \(expected)")
@@ -77,15 +85,34 @@ import Testing
 
     @Test(arguments: [
         ("live_lists: {bad: range}", "context.ip in lists.bda", "lists.bda"),
-        ("live_lists: {bad: ranges}", "context.ip in lists.bad", "unknown the kind of a live list 'ranges'"),
-        ("live_lists: {bad: {kind: range, of: everyone}}", "context.ip in lists.bad", "unknown of 'everyone'"),
+        (
+            "live_lists: {bad: ranges}", "context.ip in lists.bad",
+            "unknown the kind of a live list 'ranges'"
+        ),
+        (
+            "live_lists: {bad: {kind: range, of: everyone}}", "context.ip in lists.bad",
+            "unknown of 'everyone'"
+        ),
         ("live_lists: {a-b: range}", "true", "'a-b' cannot be the name of a list"),
-        ("live_lists: {bad: range}", "size(lists.bad) > 1", "a live list can only be on the right of"),
-        ("live_lists: {bad: range}", "lists.bad.exists(x, x == context.ip)", "a live list can only be on the right of"),
-        ("live_lists: {bad: range}", "lists.bad in [lists.bad]", "a live list can only be on the right of"),
-        ("live_lists: {bad: range}", "context.n in lists.bad", "'in' is not defined for int and list(string)"),
+        (
+            "live_lists: {bad: range}", "size(lists.bad) > 1",
+            "a live list can only be on the right of"
+        ),
+        (
+            "live_lists: {bad: range}", "lists.bad.exists(x, x == context.ip)",
+            "a live list can only be on the right of"
+        ),
+        (
+            "live_lists: {bad: range}", "lists.bad in [lists.bad]",
+            "a live list can only be on the right of"
+        ),
+        (
+            "live_lists: {bad: range}", "context.n in lists.bad",
+            "'in' is not defined for int and list(string)"
+        ),
     ])
-    func liveList_wronglyDeclaredOrUsed_isRefused(live: String, condition: String, expected: String) {
+    func liveList_wronglyDeclaredOrUsed_isRefused(live: String, condition: String, expected: String)
+    {
         let shown = refusal(text(live: live, condition: condition))
         #expect(shown.contains(expected), "\(shown)")
     }
@@ -101,7 +128,8 @@ import Testing
     }
 
     @Test func liveList_interpretedCondition_seesSameEntries() throws {
-        let policy = try PolicyLoader.load(text(condition: "[context.ip, context.domain].exists(x, x in lists.bad)"))
+        let policy = try PolicyLoader.load(
+            text(condition: "[context.ip, context.domain].exists(x, x in lists.bad)"))
         #expect(!policy.decidesAtOnce)
         var lists = FixedLiveLists()
         let isTaken = lists.add("2001:db8::/32", to: LiveListName("bad", .range))
@@ -117,14 +145,18 @@ import Testing
 
     @Test func liveList_guaranteeDependsOnIt_isRefused() {
         let guarantee = "guarantees:\n- {condition: account.managed == true, decision: allow}"
-        let shown = refusal(text(live: "live_lists: {bad: text}", condition: #"context.ip in lists.bad"#, more: guarantee))
+        let shown = refusal(
+            text(
+                live: "live_lists: {bad: text}", condition: #"context.ip in lists.bad"#,
+                more: guarantee))
         #expect(shown.contains("guarantee broken"), "\(shown)")
     }
 }
 
 @Suite(.blocking) struct LiveListEntriesTests {
     @Test func liveListEntries_overlappingRangeRemoved_keepsOthers() {
-        var entries = LiveListEntries(.range, ["10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16", "2001:db8::/32"])
+        var entries = LiveListEntries(
+            .range, ["10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16", "2001:db8::/32"])
         #expect(entries.count == 3)
         entries.change(adding: [String](), removing: ["10.0.0.0/8"])
         #expect(entries.contains("10.1.2.3"))
@@ -138,11 +170,15 @@ import Testing
 
     @Test(
         arguments: [
-            ("198.51.100.7/24", LiveListKind.range, "198.51.100.0/24"), ("198.51.100.7", .range, "198.51.100.7/32"),
-            ("2001:DB8:0::/33", .range, "2001:db8::/33"), ("::1", .range, "::1/128"), ("10.0.0.0/33", .range, nil),
+            ("198.51.100.7/24", LiveListKind.range, "198.51.100.0/24"),
+            ("198.51.100.7", .range, "198.51.100.7/32"),
+            ("2001:DB8:0::/33", .range, "2001:db8::/33"), ("::1", .range, "::1/128"),
+            ("10.0.0.0/33", .range, nil),
             ("x", .range, nil),
-            ("Mail.Example.", .domain, "mail.example"), ("a..b", .domain, nil), ("-a.example", .domain, nil), ("", .domain, nil),
-            ("jane@mail.example", .domain, nil), (" Ä Jane ", .personal, "Ä jane"), ("  ", .personal, nil), ("A b", .text, "A b"),
+            ("Mail.Example.", .domain, "mail.example"), ("a..b", .domain, nil),
+            ("-a.example", .domain, nil), ("", .domain, nil),
+            ("jane@mail.example", .domain, nil), (" Ä Jane ", .personal, "Ä jane"),
+            ("  ", .personal, nil), ("A b", .text, "A b"),
             ("", .text, nil),
         ] as [(String, LiveListKind, String?)])
     func liveListEntries_anyKind_haveNormalForm(text: String, kind: LiveListKind, normal: String?) {
@@ -156,7 +192,10 @@ import Testing
             let length = UInt32.random(in: 8...32, using: &generator)
             let host = length == 32 ? 0 : UInt32.max >> length
             let low = UInt32.random(in: 0x0A00_0000...0x0A00_FFFF, using: &generator) & ~host
-            return ("\(low >> 24).\(low >> 16 & 255).\(low >> 8 & 255).\(low & 255)/\(length)", low, low | host)
+            return (
+                "\(low >> 24).\(low >> 16 & 255).\(low >> 8 & 255).\(low & 255)/\(length)", low,
+                low | host
+            )
         }
         var entries = LiveListEntries(.range)
         var kept: [String: (low: UInt32, high: UInt32)] = [:]
@@ -169,8 +208,11 @@ import Testing
             #expect(entries.count == kept.count)
             for _ in 0..<50 {
                 let address = UInt32.random(in: 0x09FF_FF00...0x0A01_00FF, using: &generator)
-                let text = "\(address >> 24).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)"
-                #expect(entries.contains(text) == kept.values.contains { $0.low <= address && address <= $0.high })
+                let text =
+                    "\(address >> 24).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)"
+                #expect(
+                    entries.contains(text)
+                        == kept.values.contains { $0.low <= address && address <= $0.high })
             }
         }
     }

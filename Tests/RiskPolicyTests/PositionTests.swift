@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct PositionTests {
-    /// Loads a policy whose only condition is `yaml`; the fault's line and column count from the condition's first line.
+    /// Loads a policy whose only condition is `yaml`; the fault's line and column count from
+    /// the condition's first line.
     private func spot(_ yaml: String) throws -> String {
         let head = """
             policy: p
@@ -33,14 +34,16 @@ import Testing
     // The condition's text starts in column 14; the fault is `bad`.
     @Test(arguments: [
         ("bad", "1:14"), ("true && bad", "1:22"), ("'bad'", "1:15"), ("\"true && bad\"", "1:23"),
-        ("'account.state == ''é'' && bad'", "1:41"), ("\"account.state == \\\"x\\\" && bad\"", "1:41"),
+        ("'account.state == ''é'' && bad'", "1:41"),
+        ("\"account.state == \\\"x\\\" && bad\"", "1:41"),
         ("\"account.state == '\\x41\\u0042\\U00000043' && bad\"", "1:58"),
         ("true\n    && bad", "2:8"), ("true\n\n    && bad", "3:8"), ("true\n\n\n    && bad", "4:8"),
         ("'true\n    && bad'", "2:8"),
         ("\"true \\\n    && bad\"", "2:8"), ("\"true\n\n    && bad\"", "3:8"),
         (">-\n    true\n    && bad", "3:8"), (">\n    true\n\n    && bad", "4:8"),
         (">\n    true\n      && bad\n    || true", "3:10"),
-        ("|\n    true\n    && bad", "3:8"), ("|-\n\n    true &&\n\n      bad", "5:7"), ("|2\n    true\n    && bad", "3:8"),
+        ("|\n    true\n    && bad", "3:8"), ("|-\n\n    true &&\n\n      bad", "5:7"),
+        ("|2\n    true\n    && bad", "3:8"),
         ("|\n    true &&\r\n    bad", "3:5"), ("account.state == '😀' && bad", "1:38"),
     ])
     func position_faultInAnyYAMLScalar_isExact(yaml: String, expected: String) throws {

@@ -37,20 +37,24 @@ import Testing
 
     @Test func testReport_asJSONOrJUnit_holdsFailures() throws {
         let report = try report(Self.tests)
-        let json = try #require(try JSONSerialization.jsonObject(with: try report.json) as? [String: Any])
+        let json = try #require(
+            try JSONSerialization.jsonObject(with: try report.json) as? [String: Any])
         #expect(json["failures"] as? Int == 1)
         #expect((json["coverage"] as? [Any])?.count == 25)
         let junit = report.junit
         #expect(junit.contains("<testsuites name=\"risk-default\" tests=\"2\" failures=\"1\">"))
         #expect(
-            junit.contains("classname=\"risk-default.one &amp; two\" name=\"fails &lt;here&gt;\" file=\"tests.yaml\" line=\"7\""))
+            junit.contains(
+                "classname=\"risk-default.one &amp; two\" name=\"fails &lt;here&gt;\" file=\"tests.yaml\" line=\"7\""
+            ))
         #expect(junit.contains("<failure message=\"differs in challenges, decision, missing\">"))
     }
 
     @Test func explanation_ofDecision_namesRulesAndSignals() throws {
         let policy = try DefaultPolicy.load()
         let input = try PolicyTestSuite.input(
-            "{\"event\": \"sign_in\", \"account\": {\"state\": \"pending\", \"has_email\": true}}", file: "-", policy: policy)
+            "{\"event\": \"sign_in\", \"account\": {\"state\": \"pending\", \"has_email\": true}}",
+            file: "-", policy: policy)
         let text = PolicyExplanation(policy: policy, trace: policy.trace(input)).text
         #expect(
             text.hasPrefix(
@@ -70,7 +74,10 @@ import Testing
 
     /// The whole condition comes first, because its parts alone would lose a `!` before them.
     @Test(arguments: [
-        ("!(context.x == 0)", "1", "      the x from the app is not zero  → true\n        the x from the app is zero  → false"),
+        (
+            "!(context.x == 0)", "1",
+            "      the x from the app is not zero  → true\n        the x from the app is zero  → false"
+        ),
         (
             "!(context.x == 0 && context.x > -1)", "0",
             "      the x from the app is not zero or the x from the app is at most -1  → false\n        the x from the app is zero  → true"
@@ -80,7 +87,9 @@ import Testing
             "(if the x from the app is more than zero: the x from the app is less than five; otherwise: the x from the app is at least zero)  → false\n"
         ),
         ("context.x == 1", "1", "      the x from the app is one  → true\n          context.x = 1"),
-    ]) func explanation_negatedCondition_isWhole(condition: String, value: String, text: String) throws {
+    ]) func explanation_negatedCondition_isWhole(
+        condition: String, value: String, text: String
+    ) throws {
         let policy = try PolicyLoader.load(
             """
             policy: p
@@ -110,8 +119,14 @@ import Testing
     @Test(arguments: [
         (ListFileText.text("\u{2028}198.51.100.0/24 # office\r\n\u{A0}\n"), String?.none),
         (.absent, "no such file inside the policy's folder: 'l.txt'"),
-        (.unreadable("line 1, column 2: no UTF-8"), "the file 'l.txt' cannot be read: line 1, column 2: no UTF-8"),
-        (.text("198.51.100.0/33\n"), "'198.51.100.0/33' looks like an address or a range, but is neither"),
+        (
+            .unreadable("line 1, column 2: no UTF-8"),
+            "the file 'l.txt' cannot be read: line 1, column 2: no UTF-8"
+        ),
+        (
+            .text("198.51.100.0/33\n"),
+            "'198.51.100.0/33' looks like an address or a range, but is neither"
+        ),
     ]) func load_listFile_isReadOrNamed(file: ListFileText, words: String?) throws {
         var options = PolicyLoadOptions()
         options.listFile = { _ in file }
@@ -131,7 +146,9 @@ import Testing
         guard let words else {
             let policy = try load()
             func decision(_ ip: String) throws -> PolicyResult {
-                policy.decide(try PolicyTestSuite.input("{event: sign_in, context: {ip: '\(ip)'}}", file: "-", policy: policy))
+                policy.decide(
+                    try PolicyTestSuite.input(
+                        "{event: sign_in, context: {ip: '\(ip)'}}", file: "-", policy: policy))
             }
             #expect(try decision("::ffff:198.51.100.7").decision == .requireVerification)
             #expect(try decision("198.51.101.7").decision == .allow)
@@ -146,7 +163,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{event: sign_up, account.age_hour: 1}", "unknown signal 'account.age_hour'; did you mean 'account.age_hours'?"),
+        (
+            "{event: sign_up, account.age_hour: 1}",
+            "unknown signal 'account.age_hour'; did you mean 'account.age_hours'?"
+        ),
         ("{event: sign_out}", "unknown event; known: sign_up, sign_in, upgrade, sensitive_action"),
         ("{event: sign_up, history: gone}", "'history' must be 'unavailable' or omitted"),
         ("{event: sign_up, now: yesterday}", "'now' must be a time as in 2026-11-20T21:14:03Z"),
@@ -166,7 +186,9 @@ import Testing
     @Test func activation_failedTestOrBrokenGuarantee_isRefused() throws {
         let policy = try DefaultPolicy.load()
         try DefaultPolicy.tests(policy).hold(policy)
-        #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load("section: []", policy: policy).hold(policy) }
+        #expect(throws: PolicyRefusal.self) {
+            try PolicyTestSuite.load("section: []", policy: policy).hold(policy)
+        }
         do throws(PolicyRefusal) {
             try PolicyTestSuite.load(Self.tests, policy: policy).hold(policy)
             Issue.record("taken")
@@ -174,7 +196,8 @@ import Testing
             #expect(error.diagnostics.count == 1)
             #expect(
                 error.description.hasPrefix(
-                    "tests.yaml:7:5: error: test 'one & two/fails <here>' fails: challenges is [\"email_code\"]"))
+                    "tests.yaml:7:5: error: test 'one & two/fails <here>' fails: challenges is [\"email_code\"]"
+                ))
         }
         // Rules that break a guarantee, loaded without generated inputs: the test finds it without
         // expecting it.
@@ -192,6 +215,8 @@ import Testing
             """, options: options)
         let tests =
             "section: [{name: s, tests: [{name: t, input: {event: sign_in, account.age_hours: 9}, output: {decision: allow}}]}]"
-        #expect(throws: PolicyRefusal.self) { try PolicyTestSuite.load(tests, policy: broken).hold(broken) }
+        #expect(throws: PolicyRefusal.self) {
+            try PolicyTestSuite.load(tests, policy: broken).hold(broken)
+        }
     }
 }

@@ -10,7 +10,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct RuleWordsTests {
-    private static let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors/words")
+    private static let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(
+        path: "Vectors/words")
 
     private func compare(_ lines: [String], with name: String) throws {
         let file = Self.vectors.appending(path: name)
@@ -19,7 +20,9 @@ import Testing
             return try Data(made.utf8).write(to: file)
         }
         let expected = try String(contentsOf: file, encoding: .utf8)
-        for (line, other) in zip(lines, expected.split(separator: "\n", omittingEmptySubsequences: false)) {
+        for (line, other) in zip(
+            lines, expected.split(separator: "\n", omittingEmptySubsequences: false))
+        {
             #expect(line == other, "\(name)")
         }
         #expect(made == expected, "\(name)")
@@ -30,12 +33,16 @@ import Testing
         let words = RuleWords(policy)
         var lines: [String] = []
         for rule in policy.rules { lines += [rule.id, "  " + words.sentence(rule)] }
-        for guarantee in policy.guarantees { lines += ["guarantee", "  " + words.sentence(guarantee)] }
+        for guarantee in policy.guarantees {
+            lines += ["guarantee", "  " + words.sentence(guarantee)]
+        }
         for challenge in policy.challenges {
             guard let condition = challenge.unavailableWhen else { continue }
             lines += ["\(challenge.kind) is not offered", "  when " + words.text(condition)]
         }
-        for counter in policy.counters { lines += ["counter \(counter.name)", "  " + words.text(counter)] }
+        for counter in policy.counters {
+            lines += ["counter \(counter.name)", "  " + words.text(counter)]
+        }
         return lines
     }
 
@@ -46,15 +53,19 @@ import Testing
     @Test func statusPolicy_everyRule_isTheReviewedSentence() throws {
         let file = Folders.package.appending(path: "policy/rules/status/policy.yaml")
         try compare(
-            sentences(try PolicyLoader.load(try String(contentsOf: file, encoding: .utf8))), with: "status.txt")
+            sentences(try PolicyLoader.load(try String(contentsOf: file, encoding: .utf8))),
+            with: "status.txt")
     }
 
     /// The blocks of the page that have rules; a part of a policy gets the keys that it leaves out.
     @Test func examplesOfDocs_everyRule_isTheReviewedSentence() throws {
         let page = try ["POLICY", "POLICY-REFERENCE"].map {
-            try String(contentsOf: Folders.package.appending(path: "docs/\($0).md"), encoding: .utf8)
+            try String(
+                contentsOf: Folders.package.appending(path: "docs/\($0).md"), encoding: .utf8)
         }.joined(separator: "\n")
-        let blocks = page.components(separatedBy: "```yaml\n").dropFirst().compactMap { $0.components(separatedBy: "```").first }
+        let blocks = page.components(separatedBy: "```yaml\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
         var options = PolicyLoadOptions()
         options.listFile = { _ in .text("198.51.100.0/24\n") }
         var lines: [String] = []
@@ -63,10 +74,13 @@ import Testing
             if !text.contains("policy: ") { text = "policy: part\nversion: \"1\"\n" + text }
             if !text.contains("decides: ") {
                 if !text.contains("signals:") {
-                    text += "signals: {event: string, context.ip: string?, context.email: string?}\n"
+                    text +=
+                        "signals: {event: string, context.ip: string?, context.email: string?}\n"
                 }
                 if !text.contains("defaults:") { text += "defaults: {challenge: email_code}\n" }
-                if !text.contains("challenges:") { text += "challenges: [{kind: human_check}, {kind: email_code}]\n" }
+                if !text.contains("challenges:") {
+                    text += "challenges: [{kind: human_check}, {kind: email_code}]\n"
+                }
             }
             lines += sentences(try PolicyLoader.load(text, options: options))
         }
@@ -77,7 +91,9 @@ import Testing
     // MARK: Expressions
 
     /// A policy that declares every signal, lists and counters, with one condition.
-    private func policy(_ condition: String, isStatus: Bool = false, extra: String = "") throws -> Policy {
+    private func policy(
+        _ condition: String, isStatus: Bool = false, extra: String = ""
+    ) throws -> Policy {
         let signals = (isStatus ? StandardSignal.ofStatus : StandardSignal.ofDecisions).map {
             "  \($0.rawValue): \($0.facts.type)"
         }
@@ -133,7 +149,9 @@ import Testing
             """, options: options)
     }
 
-    @Test(arguments: [false, true]) func expressionsOfOperators_sentence_isTheReviewedOne(isStatus: Bool) throws {
+    @Test(arguments: [false, true]) func expressionsOfOperators_sentence_isTheReviewedOne(
+        isStatus: Bool
+    ) throws {
         let name = isStatus ? "status-expressions.txt" : "expressions.txt"
         let lines = try String(contentsOf: Self.vectors.appending(path: name), encoding: .utf8)
             .split(separator: "\n", omittingEmptySubsequences: false).dropLast()
@@ -165,11 +183,16 @@ import Testing
 
     @Test(
         arguments: [
-            (86_400, "a day"), (3_600, "an hour"), (259_200, "three days"), (2_592_000, "30 days"), (15_552_000, "half a year"),
-            (900, "15 minutes"), (5_400, "90 minutes"), (604_800, "a week"), (360_000, "four days and four hours"),
-            (15_555_600, "180 days and one hour"), (90_061, "one day, one hour, one minute and one second"), (1, "a second"),
+            (86_400, "a day"), (3_600, "an hour"), (259_200, "three days"), (2_592_000, "30 days"),
+            (15_552_000, "half a year"),
+            (900, "15 minutes"), (5_400, "90 minutes"), (604_800, "a week"),
+            (360_000, "four days and four hours"),
+            (15_555_600, "180 days and one hour"),
+            (90_061, "one day, one hour, one minute and one second"), (1, "a second"),
             (129_600, "36 hours"), (864_000_000, "10,000 days"),
-        ] as [(Int64, String)]) func duration_ofSeconds_isInHumanUnits(seconds: Int64, words: String)
+        ] as [(Int64, String)]) func duration_ofSeconds_isInHumanUnits(
+            seconds: Int64, words: String
+        )
     {
         #expect(DurationWords.text(seconds) == words)
     }
@@ -182,59 +205,77 @@ import Testing
         )
     }
 
-    @Test(arguments: ["a\u{202E}b", String(repeating: "a", count: 401), "  "]) func description_unfit_isRefused(text: String) {
-        #expect(throws: PolicyRefusal.self) { try policy("context.x > 2", extra: ", description: \"\(text)\"") }
+    @Test(arguments: ["a\u{202E}b", String(repeating: "a", count: 401), "  "])
+    func description_unfit_isRefused(text: String) {
+        #expect(throws: PolicyRefusal.self) {
+            try policy("context.x > 2", extra: ", description: \"\(text)\"")
+        }
     }
 
     /// The longest conditions that a policy may have do not take long.
     @Test func sentence_ofLongChain_isWritten() throws {
         // In groups: an expression is nested at most 100 deep.
         let groups = (0..<20).map { group in
-            let links = (group * 30..<group * 30 + 30).map { "context.x \($0 % 2 == 0 ? "==" : "!=") \($0)" }
+            let links = (group * 30..<group * 30 + 30).map {
+                "context.x \($0 % 2 == 0 ? "==" : "!=") \($0)"
+            }
             return "(\(links.joined(separator: " || ")))"
         }
         let chain = groups.joined(separator: " || ")
         let policy = try policy("!(\(chain))")
         #expect(
-            RuleWords(policy).sentence(policy.rules[0]).hasSuffix("the x from the app is not 598 and the x from the app is 599."))
+            RuleWords(policy).sentence(policy.rules[0]).hasSuffix(
+                "the x from the app is not 598 and the x from the app is 599."))
     }
 
     // MARK: Meaning
 
     private static let read: [(name: String, phrase: SignalPhrase)] = {
         let signals: [StandardSignal] = [
-            .sinceSeen, .sinceTransfer, .age, .tokenAge, .sinceSignIn, .inboxSignUps, .replies, .state, .hasEmail,
+            .sinceSeen, .sinceTransfer, .age, .tokenAge, .sinceSignIn, .inboxSignUps, .replies,
+            .state, .hasEmail,
             .realUserStatus,
         ]
         return signals.map { ($0.rawValue, $0.phrase) }
     }()
 
-    private static let numbers: [Int64] = [0, 1, 2, 3, 9, 10, 24, 25, 36, 72, 100, 168, 719, 720, 900, 901, 3_600, 4_320, 4_321]
+    private static let numbers: [Int64] = [
+        0, 1, 2, 3, 9, 10, 24, 25, 36, 72, 100, 168, 719, 720, 900, 901, 3_600, 4_320, 4_321,
+    ]
 
     private func comparison(_ random: inout SeededGenerator) -> String {
         let (name, phrase) = pick(Self.read + [("context.x", Self.number)], &random)
         switch phrase.kind {
-        case .flag: return pick(["\(name)", "!\(name)", "\(name) == false", "has(\(name))", "!has(\(name))"], &random)
+        case .flag:
+            return pick(
+                ["\(name)", "!\(name)", "\(name) == false", "has(\(name))", "!has(\(name))"],
+                &random)
         case .word:
             return pick(
                 [
-                    "\(name) == \"active\"", "\(name) != \"new\"", "\(name) in [\"new\", \"active\"]",
-                    "!(\(name) in [\"pending\", \"consent_revoked\"])", "\"pending\" == \(name)", "\(name) == \"odd\"",
+                    "\(name) == \"active\"", "\(name) != \"new\"",
+                    "\(name) in [\"new\", \"active\"]",
+                    "!(\(name) in [\"pending\", \"consent_revoked\"])", "\"pending\" == \(name)",
+                    "\(name) == \"odd\"",
                 ], &random)
-        case .codes: return "\(name) \(pick(["==", "!=", "<", ">="], &random)) \(pick(["1", "2"], &random))"
+        case .codes:
+            return "\(name) \(pick(["==", "!=", "<", ">="], &random)) \(pick(["1", "2"], &random))"
         default:
             let operation = pick(["<", "<=", "==", "!=", ">=", ">"], &random)
             let number = pick(Self.numbers, &random)
             return pick(
                 [
-                    "\(name) \(operation) \(number)", "\(number) \(operation) \(name)", "!(\(name) \(operation) \(number))",
-                    "\(name) >= \(number) && \(name) < \(number * 2 + 1)", "\(name) > \(number) && \(name) <= \(number + 24)",
+                    "\(name) \(operation) \(number)", "\(number) \(operation) \(name)",
+                    "!(\(name) \(operation) \(number))",
+                    "\(name) >= \(number) && \(name) < \(number * 2 + 1)",
+                    "\(name) > \(number) && \(name) <= \(number + 24)",
                 ], &random)
         }
     }
 
     private static let number = SignalPhrase(
-        "the x from the app", .number, known: .init("the app sent the x", "the app did not send the x"))
+        "the x from the app", .number,
+        known: .init("the app sent the x", "the app did not send the x"))
 
     private func pick<Value>(_ values: [Value], _ random: inout SeededGenerator) -> Value {
         values[Int.random(in: 0..<values.count, using: &random)]
@@ -255,9 +296,12 @@ import Testing
     private func value(_ signal: SignalDeclaration, _ random: inout SeededGenerator) -> CELValue {
         switch signal.type {
         case .bool: return .bool(Bool.random(using: &random))
-        case .string: return .string(pick(["new", "active", "pending", "consent_revoked", "odd"], &random))
+        case .string:
+            return .string(pick(["new", "active", "pending", "consent_revoked", "odd"], &random))
         default:
-            if signal.name == StandardSignal.realUserStatus.rawValue { return .int(pick([0, 1, 2], &random)) }
+            if signal.name == StandardSignal.realUserStatus.rawValue {
+                return .int(pick([0, 1, 2], &random))
+            }
             return .int(max(0, pick(Self.numbers, &random) + pick([-1, 0, 1], &random)))
         }
     }
@@ -289,7 +333,8 @@ import Testing
             for _ in 0..<40 {
                 var values: [String: CELValue] = [:]
                 var input = policy.makeInput(event: .signIn, now: now)
-                for signal in policy.signals where names.contains(signal.name) && Int.random(in: 0..<6, using: &random) > 0 {
+                for signal in policy.signals
+                where names.contains(signal.name) && Int.random(in: 0..<6, using: &random) > 0 {
                     let value = value(signal, &random)
                     values[signal.name] = value
                     try policy.set(signal.name, to: value, in: &input)

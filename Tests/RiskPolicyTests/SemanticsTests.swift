@@ -7,10 +7,14 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SemanticsTests {
-    private func make(_ rules: String, extra: String = "", signals: String = "", generated: Int = 2_000) throws -> Policy {
+    private func make(
+        _ rules: String, extra: String = "", signals: String = "", generated: Int = 2_000
+    ) throws -> Policy {
         var options = PolicyLoadOptions()
         options.generatedInputs = generated
-        options.listFile = { $0 == "lists/risky.txt" ? .text("# prefixes\r\n10.0\n\n 192.168 # home\n") : .absent }
+        options.listFile = {
+            $0 == "lists/risky.txt" ? .text("# prefixes\r\n10.0\n\n 192.168 # home\n") : .absent
+        }
         return try PolicyLoader.load(
             """
             policy: small
@@ -29,13 +33,17 @@ import Testing
             """, options: options)
     }
 
-    private func ask(_ policy: Policy, _ event: PolicyEvent = .signIn, _ values: [String: CELValue] = [:]) throws -> PolicyVerdict
-    {
+    private func ask(
+        _ policy: Policy, _ event: PolicyEvent = .signIn, _ values: [String: CELValue] = [:]
+    ) throws -> PolicyVerdict {
         policy.answer(policy.decide(try input(policy, event, values)))
     }
 
-    private func input(_ policy: Policy, _ event: PolicyEvent, _ values: [String: CELValue] = [:]) throws -> PolicyInput {
-        var input = policy.makeInput(event: event, now: try #require(CELTimestamp(seconds: 1_790_000_000)))
+    private func input(
+        _ policy: Policy, _ event: PolicyEvent, _ values: [String: CELValue] = [:]
+    ) throws -> PolicyInput {
+        var input = policy.makeInput(
+            event: event, now: try #require(CELTimestamp(seconds: 1_790_000_000)))
         for (name, value) in values { try policy.set(name, to: value, in: &input) }
         return input
     }
@@ -48,7 +56,8 @@ import Testing
             Self.young
                 + "\n- {id: failed, effect: require, events: [sign_in], challenge: human_check, reason: FAILED, condition: checks.failed_24h > 0}"
         )
-        let answer = try ask(policy, .signIn, ["account.age_hours": .int(1), "checks.failed_24h": .int(1)])
+        let answer = try ask(
+            policy, .signIn, ["account.age_hours": .int(1), "checks.failed_24h": .int(1)])
         #expect(answer.challenges == ["email_code", "reauthenticate"])
         #expect(answer.reasons == ["YOUNG", "FAILED"])
         #expect(
@@ -65,11 +74,16 @@ import Testing
                 - {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}
                 - {id: locked, effect: always, events: [sign_in], challenge: human_check, reason: LOCKED, condition: account.state == "locked"}
                 """)
-        let base: [String: CELValue] = ["account.age_hours": .int(1), "account.real_user_status": .int(2)]
+        let base: [String: CELValue] = [
+            "account.age_hours": .int(1), "account.real_user_status": .int(2),
+        ]
         var answer = try ask(policy, .signIn, base)
-        #expect(answer.decision == .allow && answer.reasons == ["KNOWN"] && answer.waived == ["YOUNG"])
+        #expect(
+            answer.decision == .allow && answer.reasons == ["KNOWN"] && answer.waived == ["YOUNG"])
         answer = try ask(policy, .signIn, base.merging(["checks.failed_24h": .int(1)]) { $1 })
-        #expect(answer.challenges == ["reauthenticate"] && answer.reasons == ["HARD"] && answer.waived == ["YOUNG"])
+        #expect(
+            answer.challenges == ["reauthenticate"] && answer.reasons == ["HARD"]
+                && answer.waived == ["YOUNG"])
         answer = try ask(policy, .signIn, base.merging(["account.state": .string("locked")]) { $1 })
         #expect(answer.decision == .requireVerification && answer.reasons == ["LOCKED"])
     }
@@ -81,11 +95,17 @@ import Testing
             - {id: never, effect: always, events: [upgrade], challenge: human_check, reason: NEVER, condition: account.age_hours + 9223372036854775807 > 0}
             - {id: known, effect: skip, events: [sign_in], up_to: reauthenticate, reason: KNOWN, condition: 10 % account.real_user_status == 0}
             """)
-        var answer = try ask(policy, .signIn, ["account.age_hours": .int(0), "account.real_user_status": .int(0)])
-        #expect(answer.challenges == ["email_code", "reauthenticate"] && answer.reasons == ["POLICY_ERROR"])
+        var answer = try ask(
+            policy, .signIn, ["account.age_hours": .int(0), "account.real_user_status": .int(0)])
+        #expect(
+            answer.challenges == ["email_code", "reauthenticate"]
+                && answer.reasons == ["POLICY_ERROR"])
         #expect(answer.errors == ["broken", "known"])
-        answer = try ask(policy, .signIn, ["account.age_hours": .int(0), "account.real_user_status": .int(2)])
-        #expect(answer.decision == .allow && answer.waived == ["POLICY_ERROR"] && answer.errors == ["broken"])
+        answer = try ask(
+            policy, .signIn, ["account.age_hours": .int(0), "account.real_user_status": .int(2)])
+        #expect(
+            answer.decision == .allow && answer.waived == ["POLICY_ERROR"]
+                && answer.errors == ["broken"])
         answer = try ask(policy, .upgrade, ["account.age_hours": .int(1)])
         #expect(answer.decision == .requireVerification && answer.errors == ["never"])
     }
@@ -122,27 +142,39 @@ import Testing
                 - {id: maybe, effect: skip, mode: shadow, events: [sign_in], up_to: reauthenticate, reason: MAYBE, condition: account.age_hours < 100}
                 """)
         let answer = try ask(policy, .signIn, ["account.age_hours": .int(1)])
-        #expect(answer.reasons == ["YOUNG"] && answer.challenges == ["email_code", "reauthenticate"])
+        #expect(
+            answer.reasons == ["YOUNG"] && answer.challenges == ["email_code", "reauthenticate"])
         #expect(answer.shadow == ["trial", "maybe"] && answer.waived == [])
     }
 
     @Test func challenge_unavailable_isReplaced() throws {
         let policy = try make(Self.young)
-        let young: [String: CELValue] = ["account.age_hours": .int(1), "account.has_email": .bool(false)]
+        let young: [String: CELValue] = [
+            "account.age_hours": .int(1), "account.has_email": .bool(false),
+        ]
         #expect(try ask(policy, .signUp, young).challenges == ["human_check"])
         #expect(try ask(policy, .signIn, young).challenges == ["reauthenticate"])
-        #expect(try ask(policy, .signUp, ["account.age_hours": .int(1)]).challenges == ["email_code"])
+        #expect(
+            try ask(policy, .signUp, ["account.age_hours": .int(1)]).challenges == ["email_code"])
     }
 
     @Test func decision_historyUnavailable_asks() throws {
         let policy = try make(Self.young)
-        var input = try input(policy, .upgrade, ["account.age_hours": .int(1), "account.real_user_status": .int(2)])
+        var input = try input(
+            policy, .upgrade, ["account.age_hours": .int(1), "account.real_user_status": .int(2)])
         input.isHistoryUnavailable = true
         let answer = policy.answer(policy.decide(input))
-        #expect(answer.degraded && answer.reasons == ["HISTORY_UNAVAILABLE"] && answer.challenges == ["reauthenticate"])
+        #expect(
+            answer.degraded && answer.reasons == ["HISTORY_UNAVAILABLE"]
+                && answer.challenges == ["reauthenticate"])
         #expect(answer.missing == ["young"])
-        #expect(policy.value(slot: try #require(policy.slot(named: "account.real_user_status")), of: input).text == "2")
-        #expect(policy.value(slot: try #require(policy.slot(named: "account.age_hours")), of: input).isMissing)
+        #expect(
+            policy.value(
+                slot: try #require(policy.slot(named: "account.real_user_status")), of: input
+            ).text == "2")
+        #expect(
+            policy.value(slot: try #require(policy.slot(named: "account.age_hours")), of: input)
+                .isMissing)
     }
 
     @Test func guarantee_contradictsRules_overridesAtRunTime() throws {
@@ -151,13 +183,22 @@ import Testing
         #expect(throws: PolicyRefusal.self) { try make(Self.young, extra: guarantee) }
         // Loaded without the check, as if no generated input had found it.
         let policy = try make(Self.young, extra: guarantee, generated: 0)
-        var answer = try ask(policy, .signIn, ["account.age_hours": .int(1), "account.real_user_status": .int(2)])
-        #expect(answer.decision == .allow && answer.challenges == [] && answer.reasons == ["POLICY_GUARANTEE"])
-        #expect(answer.overriddenBy == "account.real_user_status == 2")
-        answer = try ask(policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(1)])
-        #expect(answer.decision == .requireVerification && answer.challenges == ["email_code", "reauthenticate"])
+        var answer = try ask(
+            policy, .signIn, ["account.age_hours": .int(1), "account.real_user_status": .int(2)])
         #expect(
-            try ask(policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(2)]).overriddenBy == nil)
+            answer.decision == .allow && answer.challenges == []
+                && answer.reasons == ["POLICY_GUARANTEE"])
+        #expect(answer.overriddenBy == "account.real_user_status == 2")
+        answer = try ask(
+            policy, .signIn, ["account.age_hours": .int(100), "account.real_user_status": .int(1)])
+        #expect(
+            answer.decision == .requireVerification
+                && answer.challenges == ["email_code", "reauthenticate"])
+        #expect(
+            try ask(
+                policy, .signIn,
+                ["account.age_hours": .int(100), "account.real_user_status": .int(2)]
+            ).overriddenBy == nil)
     }
 
     @Test func reason_readsOtherTeams_isCoarseOnTheWire() throws {
@@ -165,7 +206,9 @@ import Testing
             Self.young
                 + "\n- {id: burst, effect: require, events: [sign_up], challenge: email_code, reason: BURST, condition: inbox.signups_24h >= MANY}"
         )
-        let result = policy.decide(try input(policy, .signUp, ["account.age_hours": .int(1), "inbox.signups_24h": .int(10)]))
+        let result = policy.decide(
+            try input(
+                policy, .signUp, ["account.age_hours": .int(1), "inbox.signups_24h": .int(10)]))
         #expect(policy.reasons(result) == ["YOUNG", "BURST"])
         #expect(policy.wireReasons(result) == ["YOUNG", "ACCOUNT_HISTORY"])
     }
@@ -177,14 +220,24 @@ import Testing
             - {id: dear, effect: always, events: [sign_in], challenge: human_check, reason: DEAR, condition: context.amount > 100.0}
             - {id: night, effect: always, events: [sign_in], challenge: human_check, reason: NIGHT, condition: now.getHours("+02:00") < 6}
             """, extra: "lists: {risky: lists/risky.txt}",
-            signals: ", context.ip: {type: 'string?', max_length: 10}, context.amount: {type: 'double?', min: 0, max: 1000}")
-        let answer = try ask(policy, .signIn, ["context.ip": .string("192.168"), "context.amount": .int(101)])
+            signals:
+                ", context.ip: {type: 'string?', max_length: 10}, context.amount: {type: 'double?', min: 0, max: 1000}"
+        )
+        let answer = try ask(
+            policy, .signIn, ["context.ip": .string("192.168"), "context.amount": .int(101)])
         #expect(answer.reasons == ["RISKY", "DEAR"])
-        #expect(throws: PolicyInputError.self) { try ask(policy, .signIn, ["context.amount": .int(1001)]) }
-        #expect(throws: PolicyInputError.self) { try ask(policy, .signIn, ["context.ip": .string("192.168.100.1")]) }
+        #expect(throws: PolicyInputError.self) {
+            try ask(policy, .signIn, ["context.amount": .int(1001)])
+        }
+        #expect(throws: PolicyInputError.self) {
+            try ask(policy, .signIn, ["context.ip": .string("192.168.100.1")])
+        }
         #expect(throws: PolicyInputError.self) { try ask(policy, .signIn, ["context.ip": .int(1)]) }
-        #expect(throws: PolicyInputError.self) { try ask(policy, .signIn, ["event": .string("sign_up")]) }
-        var night = policy.makeInput(event: .signIn, now: try #require(CELTimestamp(text: "2026-01-01T23:30:00Z")))
+        #expect(throws: PolicyInputError.self) {
+            try ask(policy, .signIn, ["event": .string("sign_up")])
+        }
+        var night = policy.makeInput(
+            event: .signIn, now: try #require(CELTimestamp(text: "2026-01-01T23:30:00Z")))
         #expect(policy.answer(policy.decide(night)).reasons == ["NIGHT"])
         night.now = try #require(CELTimestamp(text: "2026-01-01T20:30:00Z"))
         #expect(policy.answer(policy.decide(night)).reasons == [])
@@ -195,21 +248,33 @@ import Testing
             Self.young
                 + "\n- {id: known, effect: skip, events: [sign_in], up_to: email_code, reason: KNOWN, condition: account.real_user_status == 2}"
         )
-        let trace = policy.trace(try input(policy, .signIn, ["account.age_hours": .int(1), "account.real_user_status": .int(2)]))
-        #expect(trace.rules.map { "\(policy.rules[$0.rule].id) \($0.outcome.rawValue)" } == ["young waived", "known matched"])
+        let trace = policy.trace(
+            try input(
+                policy, .signIn,
+                ["account.age_hours": .int(1), "account.real_user_status": .int(2)]))
+        #expect(
+            trace.rules.map { "\(policy.rules[$0.rule].id) \($0.outcome.rawValue)" } == [
+                "young waived", "known matched",
+            ])
         #expect(policy.trace(try input(policy, .signUp)).rules.map(\.outcome) == [.missing])
     }
 
-    /// An input made just before another policy became active must be decided by names, not by slots.
+    /// An input made just before another policy became active must be
+    /// decided by names, not by slots.
     @Test func input_ofAnotherPolicy_isReadByName() throws {
         let old = try make(Self.young, signals: ", context.ip: 'string?', context.amount: 'int?'")
         let rule =
             "- {id: ip, effect: always, events: [sign_in], challenge: human_check, reason: IP, condition: context.ip == \"x\"}\n"
-        let new = try make(rule + Self.young, signals: ", app.signups_1h: int?, context.amount: 'double?', context.ip: 'string?'")
+        let new = try make(
+            rule + Self.young,
+            signals: ", app.signups_1h: int?, context.amount: 'double?', context.ip: 'string?'")
         let input = try input(
-            old, .signIn, ["context.ip": .string("x"), "account.age_hours": .int(1), "context.amount": .int(7)])
+            old, .signIn,
+            ["context.ip": .string("x"), "account.age_hours": .int(1), "context.amount": .int(7)])
         #expect(new.answer(new.decide(input)).reasons == ["IP", "YOUNG"])
-        #expect(new.value(slot: try #require(new.slot(named: "context.amount")), of: input).text == "7.0")
+        #expect(
+            new.value(slot: try #require(new.slot(named: "context.amount")), of: input).text
+                == "7.0")
         #expect(old.answer(old.decide(input)).reasons == ["YOUNG"])
     }
 }

@@ -8,7 +8,8 @@ import Testing
 @Suite(.blocking) struct StatusInfluenceTests {
     private func policy(_ folder: String, _ edits: (old: String, new: String)...) throws -> Policy {
         var text = try String(
-            contentsOf: Folders.package.appending(path: "policy/rules/\(folder)/policy.yaml"), encoding: .utf8)
+            contentsOf: Folders.package.appending(path: "policy/rules/\(folder)/policy.yaml"),
+            encoding: .utf8)
         for edit in edits {
             try #require(text.contains(edit.old))
             text = text.replacing(edit.old, with: edit.new)
@@ -17,13 +18,18 @@ import Testing
     }
 
     private func influence(_ old: String, _ new: String) throws -> StatusInfluence {
-        StatusInfluence(from: try policy("default"), to: try policy("default", (old, new)), status: try policy("status"))
+        StatusInfluence(
+            from: try policy("default"), to: try policy("default", (old, new)),
+            status: try policy("status"))
     }
 
     @Test func change_ofSignalThatTheStatusReads_namesItsRules() throws {
-        let found = try influence("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}")
+        let found = try influence(
+            "condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}")
         #expect(found.changedRules == ["inbox-velocity"] && found.readers.isEmpty)
-        #expect(found.shared.map(\.rule) == ["inbox-velocity"] && found.shared.first?.statusRules == ["sign-up-burst"])
+        #expect(
+            found.shared.map(\.rule) == ["inbox-velocity"]
+                && found.shared.first?.statusRules == ["sign-up-burst"])
         #expect(
             found.sentences == [
                 "The changed rule inbox-velocity reads what status 2026.2 reads too:",
@@ -35,11 +41,15 @@ import Testing
         let found = try influence("account.age_hours < 72}", "account.age_hours < 48}")
         #expect(found.readers == ["young-unproven"] && found.shared.isEmpty)
         #expect(
-            found.sentences == ["The changed rule young-unproven reads the user's status, which status 2026.2 gives."])
+            found.sentences == [
+                "The changed rule young-unproven reads the user's status, which status 2026.2 gives."
+            ])
     }
 
     @Test func change_thatTheStatusHasNoPartIn_hasNoSentences() throws {
-        #expect(try influence("account.hours_since_seen >= 4320}", "account.hours_since_seen >= 240}").isEmpty)
+        #expect(
+            try influence("account.hours_since_seen >= 4320}", "account.hours_since_seen >= 240}")
+                .isEmpty)
         // A change of text alone is not a change of a rule.
         #expect(try influence("policy: risk-default", "policy: other").changedRules.isEmpty)
     }
@@ -57,6 +67,8 @@ import Testing
                 rules: [{id: r, effect: require, events: [sign_up], challenge: email_code, reason: R, condition: inbox.signups_24h >= \(count)}]
                 """)
         }
-        #expect(StatusInfluence(from: try small(3), to: try small(5), status: try policy("status")).isEmpty)
+        #expect(
+            StatusInfluence(from: try small(3), to: try small(5), status: try policy("status"))
+                .isEmpty)
     }
 }

@@ -1,14 +1,16 @@
 // Policies that decide statuses: the default one by its own tests, and how rules are combined.
 
-import Foundation
 import CEL
+import Foundation
 import RiskPolicy
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct StatusPolicyTests {
     private func file(_ name: String) throws -> String {
-        try String(contentsOf: Folders.package.appending(path: "policy/rules/status/\(name)"), encoding: .utf8)
+        try String(
+            contentsOf: Folders.package.appending(path: "policy/rules/status/\(name)"),
+            encoding: .utf8)
     }
 
     @Test func defaultStatusPolicy_ownTests_passesAndIsCovered() throws {
@@ -16,12 +18,16 @@ import Testing
         let suite = try PolicyTestSuite.load(try file("tests.yaml"), policy: policy)
         let report = PolicyTestReport(policy: policy, suite: suite, withCoverage: true)
         #expect(report.results.count >= 60)
-        for result in report.results { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
+        for result in report.results {
+            #expect(result.passed, "\(result.test.path)\n\(result.diff)")
+        }
         #expect(report.coverage?.gaps == [])
         print("policy/rules/status: \(report.results.count) cases")
     }
 
-    private func status(_ rules: String, otherwise: String, _ signals: [String: CELValue]) throws -> PolicyStatus {
+    private func status(
+        _ rules: String, otherwise: String, _ signals: [String: CELValue]
+    ) throws -> PolicyStatus {
         let policy = try PolicyLoader.load(
             """
             policy: status
@@ -45,26 +51,39 @@ import Testing
         for otherwise in ["likely_real", "unknown", "unsupported"] {
             let fallback = try #require(PolicyStatus(rawValue: otherwise))
             #expect(try status(rules, otherwise: otherwise, [:]) == fallback)
-            #expect(try status(rules, otherwise: otherwise, ["user.age_hours": .int(10)]) == .likelyReal)
-            #expect(try status(rules, otherwise: otherwise, ["user.age_hours": .int(10), "user.teams": .int(9)]) == .unknown)
             #expect(
-                try status(rules, otherwise: otherwise, ["user.age_hours": .int(10), "user.replies_30d": .int(5)]) != .likelyReal)
+                try status(rules, otherwise: otherwise, ["user.age_hours": .int(10)]) == .likelyReal
+            )
+            #expect(
+                try status(
+                    rules, otherwise: otherwise,
+                    ["user.age_hours": .int(10), "user.teams": .int(9)]) == .unknown)
+            #expect(
+                try status(
+                    rules, otherwise: otherwise,
+                    ["user.age_hours": .int(10), "user.replies_30d": .int(5)]) != .likelyReal)
         }
     }
 
     @Test func statusPolicy_reservedRuleIDOrReason_isRefused() {
         for rule in ["id: default", "id: policy-error", "id: other, reason: DEFAULT"] {
             #expect(throws: PolicyRefusal.self) {
-                try status("{\(rule), status: unknown, condition: user.age_hours > 1}", otherwise: "unknown", [:])
+                try status(
+                    "{\(rule), status: unknown, condition: user.age_hours > 1}",
+                    otherwise: "unknown", [:])
             }
         }
     }
 
     @Test func statusPolicy_ruleError_isNotTrusted() throws {
         let rules = "{id: old, status: likely_real, condition: 10 / user.age_hours > 0}"
-        #expect(try status(rules, otherwise: "unsupported", ["user.age_hours": .int(0)]) == .unsupported)
-        #expect(try status(rules, otherwise: "unsupported", ["user.age_hours": .int(1)]) == .likelyReal)
+        #expect(
+            try status(rules, otherwise: "unsupported", ["user.age_hours": .int(0)]) == .unsupported
+        )
+        #expect(
+            try status(rules, otherwise: "unsupported", ["user.age_hours": .int(1)]) == .likelyReal)
         let against = "{id: odd, status: unknown, condition: 10 / user.age_hours > 0}"
-        #expect(try status(against, otherwise: "likely_real", ["user.age_hours": .int(0)]) == .unknown)
+        #expect(
+            try status(against, otherwise: "likely_real", ["user.age_hours": .int(0)]) == .unknown)
     }
 }

@@ -17,14 +17,18 @@ struct WordsReader {
     private let text: String
     private let phrases: [(name: String, phrase: SignalPhrase)]
 
-    static func read(_ text: String, _ phrases: [(name: String, phrase: SignalPhrase)]) throws -> Meaning {
+    static func read(
+        _ text: String, _ phrases: [(name: String, phrase: SignalPhrase)]
+    ) throws -> Meaning {
         var reader = WordsReader(rest: text[...], text: text, phrases: phrases)
         let meaning = try reader.statement()
         guard reader.rest.isEmpty else { throw reader.unreadable() }
         return meaning
     }
 
-    private func unreadable() -> Unreadable { Unreadable(description: "cannot read '\(rest)' of '\(text)'") }
+    private func unreadable() -> Unreadable {
+        Unreadable(description: "cannot read '\(rest)' of '\(text)'")
+    }
 
     private func next(_ words: String) -> Bool { rest.hasPrefix(words) }
 
@@ -67,7 +71,11 @@ struct WordsReader {
             parts.append(try operand())
         }
         let isAnd = next(" and ")
-        if take(" and ") || take(" or ") { parts.append(try operand()) } else if parts.count > 1 { throw unreadable() }
+        if take(" and ") || take(" or ") {
+            parts.append(try operand())
+        } else if parts.count > 1 {
+            throw unreadable()
+        }
         guard !isEither || !isAnd && parts.count > 1 else { throw unreadable() }
         return parts.count == 1 ? parts[0] : isAnd ? Self.all(parts) : Self.any(parts)
     }
@@ -113,12 +121,16 @@ struct WordsReader {
         switch phrase.kind {
         case .flag(let pair):
             for (clause, wanted) in [(pair.no, false), (pair.yes, true)] where take(clause) {
-                return { input in input[name].map { if case .bool(wanted) = $0 { true } else { false } } }
+                return { input in
+                    input[name].map { if case .bool(wanted) = $0 { true } else { false } }
+                }
             }
         case .word(let words):
             for (value, pair) in words {
                 for (clause, wanted) in [(pair.no, false), (pair.yes, true)] where take(clause) {
-                    return { input in input[name].map { ($0.text == CELValue.string(value).text) == wanted } }
+                    return { input in
+                        input[name].map { ($0.text == CELValue.string(value).text) == wanted }
+                    }
                 }
             }
             if take(phrase.noun + " is ") {
@@ -126,14 +138,20 @@ struct WordsReader {
             }
         case .codes(let codes):
             if take(phrase.noun + " is ") {
-                return try oneOf(name) { value in codes.first { CELValue.int($0.value).text == value.text }?.word ?? "?" }
+                return try oneOf(name) { value in
+                    codes.first { CELValue.int($0.value).text == value.text }?.word ?? "?"
+                }
             }
         case .count(let one, let many, let rest, _):
             if take("the number of \(many) \(rest) is not ") {
                 let number = try number()
                 return ints(name) { $0 != number }
             }
-            guard ["there was ", "there were ", "there is ", "there are "].contains(where: { take($0) }) else { return nil }
+            guard
+                ["there was ", "there were ", "there is ", "there are "].contains(where: {
+                    take($0)
+                })
+            else { return nil }
             guard let holds = try quantity() else { return nil }
             return take(" \(many) \(rest)") || take(" \(one) \(rest)") ? ints(name, holds) : nil
         case .since(let clause, _, let unit, let notFor):
@@ -155,7 +173,8 @@ struct WordsReader {
                 let end = try duration() / unit
                 return ints(name) { $0 > end }
             }
-            guard take("\(subject) is "), ["at ", "less ", "more "].contains(where: { next($0) }) else { return nil }
+            guard take("\(subject) is "), ["at ", "less ", "more "].contains(where: { next($0) })
+            else { return nil }
             let holds = try span(unit)
             try expect(" old")
             return ints(name, holds)
@@ -178,7 +197,9 @@ struct WordsReader {
         { input in input[name].flatMap { if case .int(let int) = $0 { holds(int) } else { nil } } }
     }
 
-    private mutating func oneOf(_ name: String, _ word: @escaping (CELValue) -> String) throws -> Meaning {
+    private mutating func oneOf(
+        _ name: String, _ word: @escaping (CELValue) -> String
+    ) throws -> Meaning {
         let isNot = take("not ") || take("neither ")
         var words: [String] = []
         repeat {
@@ -210,9 +231,12 @@ struct WordsReader {
         return { (least...most).contains($0) }
     }
 
-    private mutating func bound(_ value: (inout WordsReader) throws -> Int64) throws -> ((Int64) -> Bool)? {
+    private mutating func bound(
+        _ value: (inout WordsReader) throws -> Int64
+    ) throws -> ((Int64) -> Bool)? {
         for (words, holds) in [
-            ("at least ", { $0 >= $1 }), ("at most ", { $0 <= $1 }), ("less than ", { $0 < $1 }), ("more than ", { $0 > $1 }),
+            ("at least ", { $0 >= $1 }), ("at most ", { $0 <= $1 }), ("less than ", { $0 < $1 }),
+            ("more than ", { $0 > $1 }),
         ] as [(String, (Int64, Int64) -> Bool)] where take(words) {
             let number = try value(&self)
             return { holds($0, number) }
@@ -227,7 +251,9 @@ struct WordsReader {
         return { first($0) && second($0) }
     }
 
-    private static let small = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    private static let small = [
+        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    ]
 
     private mutating func number() throws -> Int64 {
         if let word = Self.small.firstIndex(where: { next($0) }) {
@@ -237,7 +263,9 @@ struct WordsReader {
         // A comma between digits belongs to the number.
         let isNegative = take("-")
         var digits = ""
-        while let first = rest.first, first.isNumber || first == "," && rest.dropFirst().first?.isNumber == true {
+        while let first = rest.first,
+            first.isNumber || first == "," && rest.dropFirst().first?.isNumber == true
+        {
             if first != "," { digits.append(first) }
             rest = rest.dropFirst()
         }
@@ -247,7 +275,8 @@ struct WordsReader {
 
     private mutating func duration() throws -> Int64 {
         for (words, seconds) in [
-            ("half a year", 15_552_000), ("two weeks", 1_209_600), ("a week", 604_800), ("a year", 31_536_000), ("a day", 86_400),
+            ("half a year", 15_552_000), ("two weeks", 1_209_600), ("a week", 604_800),
+            ("a year", 31_536_000), ("a day", 86_400),
             ("an hour", 3_600), ("a minute", 60), ("a second", 1),
         ] as [(String, Int64)] where take(words) { return seconds }
         var total: Int64 = 0
@@ -267,7 +296,8 @@ struct WordsReader {
     private mutating func several() throws -> Int64 {
         let count = try number()
         try expect(" ")
-        for (unit, seconds) in [("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)] as [(String, Int64)]
+        for (unit, seconds) in [("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)]
+            as [(String, Int64)]
         where take(unit) {
             _ = take("s")
             return count * seconds

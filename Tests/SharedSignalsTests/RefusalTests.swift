@@ -1,7 +1,7 @@
 // Faults of messages, and the form of our own.
 
-import Support
 import SharedSignals
+import Support
 import TestSupport
 import Testing
 
@@ -11,9 +11,11 @@ import Testing
     }
 
     @Test(arguments: [
-        #""sub":"x""#, #""exp":9"#, #""jti":7"#, #""jti":"""#, #""iat":"now""#, #""iat":-1"#, #""aud":[1]"#, #""aud":{}"#,
+        #""sub":"x""#, #""exp":9"#, #""jti":7"#, #""jti":"""#, #""iat":"now""#, #""iat":-1"#,
+        #""aud":[1]"#, #""aud":{}"#,
         #""events":{}"#,
-        #""events":"{}""#, #""events":{"urn:a":1}"#, #""sub_id":"x""#, #""sub_id":{"format":"email"}"#,
+        #""events":"{}""#, #""events":{"urn:a":1}"#, #""sub_id":"x""#,
+        #""sub_id":{"format":"email"}"#,
         #""sub_id":{"email":"a@b.example"}"#,
         #""txn":1"#, #""toe":"x""#,
     ]) func securityEventToken_ruleBroken_isRefused(_ wrong: String) throws {
@@ -28,14 +30,19 @@ import Testing
 
     @Test func securityEventToken_severalEvents_takesKnownOne() throws {
         let claims = try Self.object(
-            #"{"iss":"i","jti":"j","iat":1,"sub_id":{"format":"opaque","id":"1"},"events":{"urn:a":{},"urn:b":{"x":1}}}"#)
-        #expect(try SecurityEventToken(claims: claims, known: ["urn:b"]).event.payload["x"] == .integer(1))
+            #"{"iss":"i","jti":"j","iat":1,"sub_id":{"format":"opaque","id":"1"},"events":{"urn:a":{},"urn:b":{"x":1}}}"#
+        )
+        #expect(
+            try SecurityEventToken(claims: claims, known: ["urn:b"]).event.payload["x"]
+                == .integer(1))
         #expect(try SecurityEventToken(claims: claims).event.uri == "urn:a")
     }
 
     @Test(arguments: [
-        #"{"format":"aliases","identifiers":[]}"#, #"{"format":"aliases","identifiers":[{"format":"aliases","identifiers":[]}]}"#,
-        #"{"format":"complex"}"#, #"{"format":"complex","user":{"format":"complex","user":{"format":"opaque","id":"1"}}}"#,
+        #"{"format":"aliases","identifiers":[]}"#,
+        #"{"format":"aliases","identifiers":[{"format":"aliases","identifiers":[]}]}"#,
+        #"{"format":"complex"}"#,
+        #"{"format":"complex","user":{"format":"complex","user":{"format":"opaque","id":"1"}}}"#,
         #"{"format":"complex","user":"x"}"#, #"{"format":""}"#, #"{"format":"iss_sub","iss":"i"}"#,
         #"{"format":"email","email":null}"#,
     ]) func subjectIdentifier_invalid_isRefused(_ text: String) throws {
@@ -44,7 +51,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{"delivery":1}"#, #"{"delivery":{"method":"urn:ietf:rfc:8935"}}"#, #"{"delivery":{"method":"carrier-pigeon"}}"#,
+        #"{"delivery":1}"#, #"{"delivery":{"method":"urn:ietf:rfc:8935"}}"#,
+        #"{"delivery":{"method":"carrier-pigeon"}}"#,
         #"{"events_requested":"all"}"#, #"{"events_requested":[1]}"#, #"{"description":[]}"#,
         #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/","authorization_header":"a\r\nb: c"}}"#,
     ]) func streamRequest_invalid_isRefused(_ text: String) throws {
@@ -53,7 +61,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{"maxEvents":-1}"#, #"{"maxEvents":"1"}"#, #"{"maxEvents":1.5}"#, #"{"returnImmediately":1}"#, #"{"ack":"x"}"#,
+        #"{"maxEvents":-1}"#, #"{"maxEvents":"1"}"#, #"{"maxEvents":1.5}"#,
+        #"{"returnImmediately":1}"#, #"{"ack":"x"}"#,
         #"{"ack":[1]}"#,
         #"{"setErrs":[]}"#, #"{"setErrs":{"x":"y"}}"#,
     ]) func pollRequest_invalid_isRefused(_ text: String) throws {
@@ -63,10 +72,12 @@ import Testing
 
     @Test func securityEventToken_ofPostern_hasInteroperabilityForm() {
         let event = SecurityEvent.caep(
-            SecurityEventURI.sessionRevoked, of: .issuerSubject(issuer: "https://i.example", subject: "s"), at: 7, by: .user,
+            SecurityEventURI.sessionRevoked,
+            of: .issuerSubject(issuer: "https://i.example", subject: "s"), at: 7, by: .user,
             reason: "why")
         let claims = SecurityEventToken(
-            issuer: "https://i.example", audience: "app", id: "j", issuedAt: 8, transaction: "t", happenedAt: 7, event: event
+            issuer: "https://i.example", audience: "app", id: "j", issuedAt: 8, transaction: "t",
+            happenedAt: 7, event: event
         ).claims
         #expect(
             JSONValue.object(claims).text

@@ -24,24 +24,32 @@ final class SignInStory {
         let complaints = try browser.complaints()
         check("the browser had nothing to complain about", complaints.isEmpty)
         for complaint in complaints { Terminal.say(Terminal.styled(complaint, .bad)) }
-        Terminal.title(failures == 0 ? "All steps came out right." : "\(failures) things were not as they should be.")
+        Terminal.title(
+            failures == 0
+                ? "All steps came out right." : "\(failures) things were not as they should be.")
     }
 
     private func signUp(_ browser: Browser) throws {
         Terminal.title("1. Anna, who is new, signs in to an app by a code")
         try browser.open(stage.juice)
         try browser.click("#in")
-        check("the page names the app", try browser.shows("h1", "Sign in to continue to The Juice Company"))
+        check(
+            "the page names the app",
+            try browser.shows("h1", "Sign in to continue to The Juice Company"))
         try browser.type(inbox, into: "#email")
         try browser.click("form[action='/me/sign-in'] button")
         check("it says where the code is", try browser.shows("h1", "Check your inbox"))
         let message = try stage.fixture.arrival(for: inbox)
         stage.show(message)
         let text = Letter(message).readable.joined(separator: "\n")
-        guard let code = text.firstMatch(of: /[0-9]{3} [0-9]{3}/) else { throw HarnessError("the message has no code") }
+        guard let code = text.firstMatch(of: /[0-9]{3} [0-9]{3}/) else {
+            throw HarnessError("the message has no code")
+        }
         try browser.type(String(code.output), into: "#code")
         try browser.click("form[action='/me/sent'] button")
-        check("a passkey is offered, once", try browser.shows("h1", "Sign in without a code next time?"))
+        check(
+            "a passkey is offered, once",
+            try browser.shows("h1", "Sign in without a code next time?"))
         try browser.click(".below a")
     }
 
@@ -51,7 +59,8 @@ final class SignInStory {
         check("the sheet asks", try browser.shows("h1", "Continue to The Juice Company"))
         check(
             "hiding is chosen already",
-            try browser.value("return document.querySelector('[value=hide]').checked") as? Bool == true)
+            try browser.value("return document.querySelector('[value=hide]').checked") as? Bool
+                == true)
         try browser.type("Anna", into: "#first_name")
         try browser.click("[value=continue]")
         check("she is back at the app", try browser.arrives(at: stage.juice + "/"))
@@ -101,11 +110,15 @@ final class SignInStory {
         check("forwarding is off", try browser.shows("[role=status]", "Forwarding is off"))
         try browser.open(stage.juice)
         try browser.click("#write")
-        check("the app's message is refused in the transaction", try browser.shows("#refused", "Refused: 550 5.2.1"))
+        check(
+            "the app's message is refused in the transaction",
+            try browser.shows("#refused", "Refused: 550 5.2.1"))
     }
 
     private func check(_ what: String, _ isRight: Bool) {
         if !isRight { failures += 1 }
-        Terminal.say(isRight ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
+        Terminal.say(
+            isRight
+                ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
     }
 }

@@ -15,7 +15,9 @@ final class Stage: @unchecked Sendable {
 
     init() throws {
         Terminal.title("Sign in with Postern")
-        Terminal.say("Starting a private Postfix, postern serve with its sign-in page, and an app, all on loopback…")
+        Terminal.say(
+            "Starting a private Postfix, postern serve with its sign-in page, and an app, all on loopback…"
+        )
         postern = "http://localhost:\(try FreePort.next())"
         let port = try FreePort.next()
         juice = "http://localhost:\(port)"
@@ -25,24 +27,33 @@ final class Stage: @unchecked Sendable {
             """
         options.trustsLoopback = true
         options.settings = [
-            "http.listen": postern.replacingOccurrences(of: "http://localhost", with: "127.0.0.1"), "http.public_url": postern,
+            "http.listen": postern.replacingOccurrences(of: "http://localhost", with: "127.0.0.1"),
+            "http.public_url": postern,
             "sign_in.page": "built-in", "sign_in.sign_up": "open", "service_name": "Postern",
         ]
         fixture = try RelayFixture(options)
         let client = "com.example.juice"
         try fixture.addTeam("juice", name: "The Juice Company", source: "juice.example")
         try fixture.run(["app", "add", "juice", client, "--redirect-uri", juice + "/back"])
-        try fixture.run(["app", "redirect", "add", "juice", client, juice + "/", "--after-sign-out"])
+        try fixture.run([
+            "app", "redirect", "add", "juice", client, juice + "/", "--after-sign-out",
+        ])
         // One line is the secret, and another one explains its use.
-        let issued = try fixture.run(["app", "secret", "issue", "juice", client]).split(whereSeparator: \.isNewline)
-        guard let secret = issued.first(where: { !$0.contains(" ") }) else { throw HarnessError("there is no secret") }
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("app.py").path
+        let issued = try fixture.run(["app", "secret", "issue", "juice", client]).split(
+            whereSeparator: \.isNewline)
+        guard let secret = issued.first(where: { !$0.contains(" ") }) else {
+            throw HarnessError("there is no secret")
+        }
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("app.py").path
         app = try ManagedProcess(try Self.python(), [script])
         let setup: [String: Any] = [
             "issuer": postern, "client_id": client, "client_secret": String(secret),
             "smtp_port": Int(fixture.postfix.port), "port": Int(port),
         ]
-        app.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self) + "\n")
+        app.writeInput(
+            String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self)
+                + "\n")
         try app.waitForLine(containing: "listening on")
     }
 
@@ -53,7 +64,8 @@ final class Stage: @unchecked Sendable {
 
     /// The Python of `make test-tools`, which has Authlib.
     private static func python() throws -> String {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent()
             .deletingLastPathComponent()
         let path = root.appendingPathComponent(".build/test-tools/bin/python3").path
         guard FileManager.default.isExecutableFile(atPath: path) else {
@@ -66,14 +78,18 @@ final class Stage: @unchecked Sendable {
 
     func invite() {
         Terminal.title("Open \(juice) in a browser on this machine")
-        Terminal.say("Sign in with any address: what is mailed to it is printed here, and goes nowhere else.")
+        Terminal.say(
+            "Sign in with any address: what is mailed to it is printed here, and goes nowhere else."
+        )
         Terminal.say("Your own page is \(postern)/me. Ctrl-C ends everything.")
     }
 
     /// Prints each message that arrives.
     func readMailAloud() {
         var count = 0
-        while let messages = try? fixture.sink.wait(for: count + 1, seconds: 31_536_000, where: { _ in true }) {
+        while let messages = try? fixture.sink.wait(
+            for: count + 1, seconds: 31_536_000, where: { _ in true })
+        {
             for message in messages[count...] { show(message) }
             count = messages.count
         }

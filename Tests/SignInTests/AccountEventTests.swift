@@ -1,8 +1,8 @@
 // Events in the form of Apple's notifications, out and in.
 
-import SignIn
 import Foundation
 import InternetMessage
+import SignIn
 import Support
 import TestSupport
 import Testing
@@ -12,13 +12,17 @@ import Testing
 
     private func outgoing(_ kind: AccountEventKind = .emailDisabled) -> OutgoingEvent {
         OutgoingEvent(
-            issuer: TestIssuer.iss, audience: TestIssuer.audience, id: "ev_1", issuedAt: now, kind: kind, subject: "s1",
-            relayAddress: AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"), happenedAt: now * 1000 - 5)
+            issuer: TestIssuer.iss, audience: TestIssuer.audience, id: "ev_1", issuedAt: now,
+            kind: kind, subject: "s1",
+            relayAddress: AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"),
+            happenedAt: now * 1000 - 5)
     }
 
-    private func verify(_ body: [UInt8], _ keys: JWKSet, now: Int64? = nil) throws -> IncomingEvent {
+    private func verify(_ body: [UInt8], _ keys: JWKSet, now: Int64? = nil) throws -> IncomingEvent
+    {
         try IncomingEvent.verify(
-            IncomingEvent.payload(of: body), issuer: TestIssuer.configuration(), keys: keys, now: now ?? self.now
+            IncomingEvent.payload(of: body), issuer: TestIssuer.configuration(), keys: keys,
+            now: now ?? self.now
         ) { $0 == TestIssuer.audience }
     }
 
@@ -37,7 +41,8 @@ import Testing
     @Test func outgoingEvent_signed_hasApplesForm() async throws {
         let issuer = try await TestIssuer()
         let body = try outgoing().body(signedWith: issuer.key)
-        let outer = try #require(try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
+        let outer = try #require(
+            try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
         #expect(outer.keys.sorted() == ["payload"])
         let token = try CompactJWS(try #require(outer["payload"] as? String))
         let claims = try StrictJSON.parseObject(token.payload, limit: 10_000)
@@ -50,7 +55,9 @@ import Testing
         #expect(claims["exp"] == nil)
     }
 
-    @Test(arguments: AccountEventKind.allCases) func outgoingEvent_everyKind_isReadBack(_ kind: AccountEventKind) async throws {
+    @Test(arguments: AccountEventKind.allCases) func outgoingEvent_everyKind_isReadBack(
+        _ kind: AccountEventKind
+    ) async throws {
         let issuer = try await TestIssuer()
         let event = try verify(outgoing(kind).body(signedWith: issuer.key), try await issuer.keys())
         #expect(event.kind == kind)
@@ -63,10 +70,12 @@ import Testing
         #expect(!"\(event)".contains("relay.example"))
     }
 
-    private func body(_ issuer: TestIssuer, events: JSONValue, _ change: (inout JSONObject) -> Void = { _ in }) throws -> [UInt8]
-    {
+    private func body(
+        _ issuer: TestIssuer, events: JSONValue, _ change: (inout JSONObject) -> Void = { _ in }
+    ) throws -> [UInt8] {
         var claims: JSONObject = [
-            "iss": .string(TestIssuer.iss), "aud": .string(TestIssuer.audience), "iat": .integer(now), "jti": "j",
+            "iss": .string(TestIssuer.iss), "aud": .string(TestIssuer.audience),
+            "iat": .integer(now), "jti": "j",
             "events": events,
         ]
         change(&claims)
@@ -83,36 +92,59 @@ import Testing
             // The example in Apple's documentation is in seconds.
             #expect(event.happenedAt == 1_508_184_845_000)
         }
-        let millis = try verify(body(issuer, events: #"{"type":"consent-revoked","sub":"s","event_time":1508184845123}"#), keys)
+        let millis = try verify(
+            body(
+                issuer, events: #"{"type":"consent-revoked","sub":"s","event_time":1508184845123}"#),
+            keys)
         #expect(millis.happenedAt == 1_508_184_845_123)
-        let without = try verify(body(issuer, events: #"{"type":"email-enabled","sub":"s","is_private_email":false}"#), keys)
+        let without = try verify(
+            body(issuer, events: #"{"type":"email-enabled","sub":"s","is_private_email":false}"#),
+            keys)
         #expect(without.happenedAt == now * 1000)
         #expect(without.isPrivateEmail == false)
         // Clocks differ. A time in the future counts as now, or it would block all later events.
         let ahead = try verify(
-            body(issuer, events: .string(#"{"type":"email-enabled","sub":"s","event_time":\#((now + 60) * 1000)}"#)), keys)
+            body(
+                issuer,
+                events: .string(
+                    #"{"type":"email-enabled","sub":"s","event_time":\#((now + 60) * 1000)}"#)),
+            keys)
         #expect(ahead.happenedAt == now * 1000)
         // The form of Apple's documentation: an object, in seconds.
         let documented = try verify(
-            body(issuer, events: .object(["type": "email-disabled", "sub": "s", "event_time": .integer(1_508_184_845)])), keys)
+            body(
+                issuer,
+                events: .object([
+                    "type": "email-disabled", "sub": "s", "event_time": .integer(1_508_184_845),
+                ])), keys)
         #expect(documented.kind == .emailDisabled && documented.happenedAt == 1_508_184_845_000)
         // To be acknowledged and ignored.
-        #expect(try verify(body(issuer, events: #"{"type":"something-new","sub":"s"}"#), keys).kind == nil)
+        #expect(
+            try verify(body(issuer, events: #"{"type":"something-new","sub":"s"}"#), keys).kind
+                == nil)
     }
 
     @Test func incomingEvent_timeOutOfRange_isRefused() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         func check(_ time: String) throws -> String {
-            self.check(try body(issuer, events: .string(#"{"type":"consent-revoked","sub":"s","event_time":\#(time)}"#)), keys)
+            self.check(
+                try body(
+                    issuer,
+                    events: .string(#"{"type":"consent-revoked","sub":"s","event_time":\#(time)}"#)),
+                keys)
         }
         for bad in [
-            "99999999999999", "\((now + 61) * 1000)", "\(now + 61)", "0", "1", "946684799", "-1", "1e300", "1508184845.5",
+            "99999999999999", "\((now + 61) * 1000)", "\(now + 61)", "0", "1", "946684799", "-1",
+            "1e300", "1508184845.5",
             "\"1508184845\"", "null",
         ] {
             #expect(try check(bad) == "claims", "\(bad)")
         }
-        for good in ["946684800", "946684800000", "\(now)", "\(now * 1000)", "\((now + 60) * 1000 + 999)", "1.508184845e9"] {
+        for good in [
+            "946684800", "946684800000", "\(now)", "\(now * 1000)", "\((now + 60) * 1000 + 999)",
+            "1.508184845e9",
+        ] {
             #expect(try check(good) == "valid", "\(good)")
         }
     }
@@ -132,22 +164,39 @@ import Testing
         let keys = try await issuer.keys()
         let good: JSONValue = #"{"type":"email-enabled","sub":"s"}"#
         #expect(check(try body(issuer, events: good), keys) == "valid")
-        #expect(check(try body(issuer, events: good) { $0["iss"] = "https://other.example" }, keys) == "iss")
-        #expect(check(try body(issuer, events: good) { $0["aud"] = "com.example.other" }, keys) == "aud")
+        #expect(
+            check(try body(issuer, events: good) { $0["iss"] = "https://other.example" }, keys)
+                == "iss")
+        #expect(
+            check(try body(issuer, events: good) { $0["aud"] = "com.example.other" }, keys) == "aud"
+        )
         #expect(check(try body(issuer, events: good) { $0["jti"] = nil }, keys) == "claims")
         #expect(check(try body(issuer, events: good) { $0["jti"] = "" }, keys) == "claims")
         #expect(check(try body(issuer, events: good) { $0["iat"] = nil }, keys) == "iat")
-        #expect(check(try body(issuer, events: good) { $0["exp"] = .integer(now - 61) }, keys) == "exp")
+        #expect(
+            check(try body(issuer, events: good) { $0["exp"] = .integer(now - 61) }, keys) == "exp")
         #expect(check(try body(issuer, events: .null), keys) == "claims")
         // An object of another kind: a security event token's, by URI (RFC 8417).
-        #expect(check(try body(issuer, events: .object(["https://schemas.example/event": .object([:])])), keys) == "claims")
+        #expect(
+            check(
+                try body(issuer, events: .object(["https://schemas.example/event": .object([:])])),
+                keys) == "claims")
         #expect(check(try body(issuer, events: .array(["type"])), keys) == "claims")
         #expect(check(try body(issuer, events: "not json"), keys) == "claims")
         #expect(check(try body(issuer, events: #"{"type":"email-enabled"}"#), keys) == "sub")
         #expect(check(try body(issuer, events: #"{"sub":"s"}"#), keys) == "claims")
-        #expect(check(try body(issuer, events: #"{"type":"email-enabled","sub":"s","sub":"t"}"#), keys) == "claims")
-        #expect(check(try body(issuer, events: #"{"type":"email-enabled","sub":"s","event_time":"x"}"#), keys) == "claims")
-        #expect(check(try body(issuer, events: #"{"type":"email-enabled","sub":"s","is_private_email":1}"#), keys) == "claims")
+        #expect(
+            check(try body(issuer, events: #"{"type":"email-enabled","sub":"s","sub":"t"}"#), keys)
+                == "claims")
+        #expect(
+            check(
+                try body(issuer, events: #"{"type":"email-enabled","sub":"s","event_time":"x"}"#),
+                keys) == "claims")
+        #expect(
+            check(
+                try body(
+                    issuer, events: #"{"type":"email-enabled","sub":"s","is_private_email":1}"#),
+                keys) == "claims")
         let other = try await TestIssuer()
         #expect(check(try body(other, events: good), keys) == "kid")
     }
@@ -155,11 +204,14 @@ import Testing
     @Test func incomingEvent_invalidBody_isRefused() async throws {
         let keys = try await TestIssuer().keys()
         for body in [
-            "", "{}", "[]", "{\"payload\":1}", "{\"payload\":\"a\",\"payload\":\"b\"}", "payload=abc", "{\"payload\":\"a.b.c\"}",
+            "", "{}", "[]", "{\"payload\":1}", "{\"payload\":\"a\",\"payload\":\"b\"}",
+            "payload=abc", "{\"payload\":\"a.b.c\"}",
         ] {
             #expect(check(Array(body.utf8), keys) == "format", "\(body)")
         }
-        #expect(check([UInt8](repeating: 0x20, count: IncomingEvent.maximumBodyLength + 1), keys) == "format")
+        #expect(
+            check([UInt8](repeating: 0x20, count: IncomingEvent.maximumBodyLength + 1), keys)
+                == "format")
     }
 
     /// An identity token of the same issuer is signed with the same key, but is not an event.
@@ -176,7 +228,8 @@ import Testing
         let keys = try await issuer.keys()
         #expect(throws: TokenRejection.self) {
             try TokenChecks.verify(
-                token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil, now: now)
+                token, issuer: TestIssuer.configuration(), keys: keys,
+                audience: TestIssuer.audience, nonce: nil, now: now)
         }
     }
 }

@@ -8,7 +8,10 @@ import Testing
 @Suite(.blocking) struct BrowserNameTests {
     @Test(
         arguments: [
-            ("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "Firefox/Linux"),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+                "Firefox/Linux"
+            ),
             (
                 "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1",
                 "Safari/iPhone"
@@ -29,7 +32,8 @@ import Testing
                 "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/130.0 Mobile/15E148 Safari/604.1",
                 "Chrome/iPhone"
             ),
-            ("curl/8.5.0", nil), ("", nil), (nil, nil), (String(repeating: "Firefox/Linux", count: 100), nil),
+            ("curl/8.5.0", nil), ("", nil), (nil, nil),
+            (String(repeating: "Firefox/Linux", count: 100), nil),
         ] as [(String?, String?)])
     func userAgent_ofBrowsers_isReadAsFamilyAndSystem(_ field: String?, _ expected: String?) {
         let name = BrowserName(userAgent: field)

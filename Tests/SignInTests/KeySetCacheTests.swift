@@ -1,7 +1,7 @@
 // The cache of key sets, with a clock and a fetcher that the test controls.
 
-import SignIn
 import Foundation
+import SignIn
 import Support
 import Synchronization
 import TestSupport
@@ -10,7 +10,8 @@ import Testing
 /// A fetcher with the test's answers, which counts, and can be paused.
 private final class ScriptedFetcher: KeySetFetcher {
     private struct State {
-        var answer: Result<FetchedKeySet, KeySetFetchError> = .failure(KeySetFetchError("nothing was set"))
+        var answer: Result<FetchedKeySet, KeySetFetchError> = .failure(
+            KeySetFetchError("nothing was set"))
         var count = 0
         var isHeld = false
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -23,7 +24,9 @@ private final class ScriptedFetcher: KeySetFetcher {
     func answer(_ document: [UInt8], maxAge: Int64? = nil) {
         state.withLock { $0.answer = .success(FetchedKeySet(document: document, maxAge: maxAge)) }
     }
-    func fail(_ reason: String = "away") { state.withLock { $0.answer = .failure(KeySetFetchError(reason)) } }
+    func fail(_ reason: String = "away") {
+        state.withLock { $0.answer = .failure(KeySetFetchError(reason)) }
+    }
     func hold() { state.withLock { $0.isHeld = true } }
     func release() {
         let waiting = state.withLock { state in
@@ -63,8 +66,12 @@ private final class ScriptedFetcher: KeySetFetcher {
 /// Storage in memory.
 private final class MemoryStorage: KeySetStorage {
     private let stored = Mutex<[String: StoredKeySet]>([:])
-    func load(_ issuer: IssuerConfiguration) async -> StoredKeySet? { stored.withLock { $0[issuer.name] } }
-    func save(_ keys: StoredKeySet, of issuer: IssuerConfiguration) async { stored.withLock { $0[issuer.name] = keys } }
+    func load(_ issuer: IssuerConfiguration) async -> StoredKeySet? {
+        stored.withLock { $0[issuer.name] }
+    }
+    func save(_ keys: StoredKeySet, of issuer: IssuerConfiguration) async {
+        stored.withLock { $0[issuer.name] = keys }
+    }
 }
 
 @Suite(.blocking) struct KeySetCacheTests {
@@ -97,7 +104,9 @@ private final class MemoryStorage: KeySetStorage {
     }
 
     @Test func cache_maxAgeOfIssuer_isBounded() async throws {
-        for (maxAge, fresh) in [(0, 300), (10, 300), (600, 600), (1_000_000, 86_400)] as [(Int64, Int64)] {
+        for (maxAge, fresh) in [(0, 300), (10, 300), (600, 600), (1_000_000, 86_400)]
+            as [(Int64, Int64)]
+        {
             let clock = ManualClock()
             let fetcher = ScriptedFetcher()
             let cache = KeySetCache(fetcher: fetcher, storage: nil, now: clock.now, logger: silence)
@@ -158,7 +167,9 @@ private final class MemoryStorage: KeySetStorage {
         let key = try await key()
         fetcher.answer(key.document)
         _ = try await cache.keys(of: issuer, for: key.id)
-        for number in 0..<1000 { #expect(!has(try await cache.keys(of: issuer, for: "unknown-\(number)"), key.id + "x")) }
+        for number in 0..<1000 {
+            #expect(!has(try await cache.keys(of: issuer, for: "unknown-\(number)"), key.id + "x"))
+        }
         #expect(fetcher.count == 2)
         clock.advance(29)
         _ = try await cache.keys(of: issuer, for: "unknown")
@@ -179,7 +190,9 @@ private final class MemoryStorage: KeySetStorage {
         fetcher.answer(key.document)
         fetcher.hold()
         try await withThrowingTaskGroup(of: Bool.self) { group in
-            for _ in 0..<50 { group.addTask { has(try await cache.keys(of: issuer, for: key.id), key.id) } }
+            for _ in 0..<50 {
+                group.addTask { has(try await cache.keys(of: issuer, for: key.id), key.id) }
+            }
             await fetcher.arrival()
             fetcher.release()
             for try await result in group { #expect(result) }
@@ -190,7 +203,9 @@ private final class MemoryStorage: KeySetStorage {
     @Test func cache_firstFetchFails_isUnavailable() async throws {
         let cache = cache()
         fetcher.fail("no complete response in time")
-        let error = await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: "k") }
+        let error = await #expect(throws: KeysUnavailable.self) {
+            try await cache.keys(of: issuer, for: "k")
+        }
         #expect(error?.issuer == "test")
         #expect(error?.reason == "no complete response in time")
         #expect(error?.retryAfter == 5)
@@ -210,7 +225,9 @@ private final class MemoryStorage: KeySetStorage {
         fetcher.fail()
         var waits: [Int64] = []
         for _ in 0..<9 {
-            let error = await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: "k") }
+            let error = await #expect(throws: KeysUnavailable.self) {
+                try await cache.keys(of: issuer, for: "k")
+            }
             waits.append(error?.retryAfter ?? 0)
             clock.advance(error?.retryAfter ?? 0)
         }
@@ -230,7 +247,9 @@ private final class MemoryStorage: KeySetStorage {
         }
         #expect(await cache.status.first?.lastFailure == "away")
         clock.advance(1)
-        await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: key.id) }
+        await #expect(throws: KeysUnavailable.self) {
+            try await cache.keys(of: issuer, for: key.id)
+        }
         // It is available again with the issuer.
         clock.advance(300)
         fetcher.answer(key.document)
@@ -253,7 +272,10 @@ private final class MemoryStorage: KeySetStorage {
 
     @Test func cache_unusableSet_keepsGoodOne() async throws {
         let good = try await key()
-        for bad in ["", "{}", "{\"keys\":[]}", "{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"AAAA\"}]}", "<html>"] {
+        for bad in [
+            "", "{}", "{\"keys\":[]}",
+            "{\"keys\":[{\"kty\":\"oct\",\"kid\":\"a\",\"k\":\"AAAA\"}]}", "<html>",
+        ] {
             let clock = ManualClock()
             let fetcher = ScriptedFetcher()
             let cache = KeySetCache(fetcher: fetcher, storage: nil, now: clock.now, logger: silence)
@@ -277,10 +299,13 @@ private final class MemoryStorage: KeySetStorage {
         let restarted = cache(storage)
         #expect(has(try await restarted.keys(of: issuer, for: key.id), key.id))
         clock.advance(6 * 86_400)
-        await #expect(throws: KeysUnavailable.self) { try await cache(storage).keys(of: issuer, for: key.id) }
+        await #expect(throws: KeysUnavailable.self) {
+            try await cache(storage).keys(of: issuer, for: key.id)
+        }
     }
 
-    /// A clock that was a year ahead, and was set right: what was fetched then is not fresh for a year.
+    /// A clock that was a year ahead, and was set right: what was fetched then
+    /// is not fresh for a year.
     @Test func cache_clockSetBack_fetchesAgain() async throws {
         let cache = cache()
         let key = try await key()
@@ -330,7 +355,9 @@ private final class MemoryStorage: KeySetStorage {
 
     private struct OneIssuer: IssuerDirectory {
         let configuration: IssuerConfiguration
-        func issuer(_ iss: String) async throws -> IssuerConfiguration? { iss == configuration.issuer ? configuration : nil }
+        func issuer(_ iss: String) async throws -> IssuerConfiguration? {
+            iss == configuration.issuer ? configuration : nil
+        }
     }
 
     @Test func tokenVerifier_invalidToken_fetchesNothing() async throws {
@@ -345,12 +372,14 @@ private final class MemoryStorage: KeySetStorage {
             try test.token { $0["iss"] = "https://other.example" },
         ] {
             do {
-                _ = try await verifier.verify(token, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
+                _ = try await verifier.verify(
+                    token, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
                 Issue.record("taken")
             } catch TokenVerificationFailure.rejected {}
         }
         #expect(fetcher.count == 0)
-        let verified = try await verifier.verify(good, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
+        let verified = try await verifier.verify(
+            good, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
         #expect(verified.claims.subject == "001999.0a1b2c.1200")
         #expect(fetcher.count == 1)
     }
@@ -360,7 +389,8 @@ private final class MemoryStorage: KeySetStorage {
         fetcher.fail()
         let verifier = TokenVerifier(issuers: OneIssuer(configuration: issuer), keys: cache())
         let error = await #expect(throws: TokenVerificationFailure.self) {
-            try await verifier.verify(try test.token(), audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
+            try await verifier.verify(
+                try test.token(), audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
         }
         guard case .unavailable? = error else {
             Issue.record("\(String(describing: error))")

@@ -1,16 +1,17 @@
 // Fetching keys from a real server that misbehaves, and from files.
 
-import SignIn
 import AsyncHTTPClient
 import Foundation
 import NIOSSL
+import SignIn
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct KeySetFetcherTests {
     /// Runs `body` with a server and a fetcher that waits for `deadline` seconds at most.
     private func withServer(
-        tls: NIOSSLContext? = nil, deadline: Int64 = 5, _ body: (KeyServer, HTTPKeySetFetcher) async throws -> Void
+        tls: NIOSSLContext? = nil, deadline: Int64 = 5,
+        _ body: (KeyServer, HTTPKeySetFetcher) async throws -> Void
     ) async throws {
         var configuration = HTTPKeySetFetcher.configuration
         // Other tests keep the processors busy for longer than a server may be silent: only the
@@ -40,7 +41,10 @@ import Testing
 
     @Test func fetch_document_returnsItAndMaxAge() async throws {
         try await withServer { server, fetcher in
-            server.set(.document(Array("{\"keys\":[]}".utf8), cacheControl: "public, max-age=900, must-revalidate"))
+            server.set(
+                .document(
+                    Array("{\"keys\":[]}".utf8),
+                    cacheControl: "public, max-age=900, must-revalidate"))
             let fetched = try await fetcher.fetch(.uri(server.address))
             #expect(fetched == FetchedKeySet(document: Array("{\"keys\":[]}".utf8), maxAge: 900))
             server.set(.document([0x31], cacheControl: nil))
@@ -52,7 +56,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [500, 503, 404, 204, 206, 304, 401]) func fetch_otherStatus_fails(_ status: Int) async throws {
+    @Test(arguments: [500, 503, 404, 204, 206, 304, 401]) func fetch_otherStatus_fails(
+        _ status: Int
+    ) async throws {
         try await withServer { server, fetcher in
             server.set(.status(status))
             #expect(await reason(fetcher, .uri(server.address)).contains("\(status)"))
@@ -71,7 +77,8 @@ import Testing
     }
 
     @Test(arguments: [KeyServerResponse.hang, .stall, .drip])
-    func fetch_serverThatDoesNotEnd_isLeftAtTheDeadline(_ response: KeyServerResponse) async throws {
+    func fetch_serverThatDoesNotEnd_isLeftAtTheDeadline(_ response: KeyServerResponse) async throws
+    {
         try await withServer(deadline: 1) { server, fetcher in
             server.set(response)
             #expect(await reason(fetcher, .uri(server.address)) == "no complete response in time")
@@ -116,7 +123,9 @@ import Testing
         let files = try SelfSigned()
         let tls = try NIOSSLContext(
             configuration: .makeServerConfiguration(
-                certificateChain: try NIOSSLCertificate.fromPEMFile(files.certificate).map { .certificate($0) },
+                certificateChain: try NIOSSLCertificate.fromPEMFile(files.certificate).map {
+                    .certificate($0)
+                },
                 privateKey: .privateKey(try NIOSSLPrivateKey(file: files.key, format: .pem))))
         try await withServer(tls: tls) { server, fetcher in
             server.set(.document(Array("{\"keys\":[]}".utf8), cacheControl: nil))
@@ -138,33 +147,43 @@ import Testing
     }
 
     @Test(arguments: [
-        "http://issuer.example/keys", "ftp://issuer.example/keys", "file:///etc/passwd", "issuer.example/keys", "https://", "",
-        "https://user:secret@issuer.example/keys", "https://issuer.example/keys#x", "https://issuer.example/a b", "javascript:1",
-        "http://127.0.0.1.evil.example/keys", "http://localhost.evil.example/", "http://127.1.1/keys",
+        "http://issuer.example/keys", "ftp://issuer.example/keys", "file:///etc/passwd",
+        "issuer.example/keys", "https://", "",
+        "https://user:secret@issuer.example/keys", "https://issuer.example/keys#x",
+        "https://issuer.example/a b", "javascript:1",
+        "http://127.0.0.1.evil.example/keys", "http://localhost.evil.example/",
+        "http://127.1.1/keys",
         "https://issuer.example/\n",
     ])
     func keySetAddress_unsafe_isNotFetched(_ address: String) async throws {
         #expect(KeySetAddress.objection(address) != nil)
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
-        #expect(await reason(HTTPKeySetFetcher(client: client), .uri(address)) == KeySetAddress.objection(address))
+        let client = HTTPClient(
+            eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
+        #expect(
+            await reason(HTTPKeySetFetcher(client: client), .uri(address))
+                == KeySetAddress.objection(address))
         try await client.shutdown()
     }
 
     @Test func keySetAddress_httpsOrLoopback_isAllowed() {
         for address in [
-            "https://appleid.apple.com/auth/keys", "https://issuer.example:8443/k?x=1", "http://localhost/k",
+            "https://appleid.apple.com/auth/keys", "https://issuer.example:8443/k?x=1",
+            "http://localhost/k",
             "http://127.0.0.2:81/k",
             "http://[::1]:80/k", "HTTPS://ISSUER.EXAMPLE/",
         ] { #expect(KeySetAddress.objection(address) == nil, "\(address)") }
-        #expect(KeySetAddress.objection("http://keys.internal.example/k", allowingHTTP: true) == nil)
+        #expect(
+            KeySetAddress.objection("http://keys.internal.example/k", allowingHTTP: true) == nil)
     }
 
     @Test func fetch_file_isReadAnew() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-keys-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-keys-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent("keys.json")
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
+        let client = HTTPClient(
+            eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
         let fetcher = HTTPKeySetFetcher(client: client)
         #expect(await reason(fetcher, .file(file.path)) == "the file cannot be read")
         #expect(await reason(fetcher, .file(folder.path)) == "the file cannot be read")
@@ -176,7 +195,8 @@ import Testing
         try await client.shutdown()
     }
 
-    /// The whole way: a server, the fetcher, the cache and the verifier, through a rotation and an outage.
+    /// The whole way: a server, the fetcher, the cache and the verifier,
+    /// through a rotation and an outage.
     @Test func tokenVerifier_rotationAndOutage_keepsVerifying() async throws {
         try await withServer { server, fetcher in
             let clock = ManualClock()
@@ -189,12 +209,19 @@ import Testing
                     $0["iat"] = .integer(clock.now())
                     $0["exp"] = .integer(clock.now() + 60)
                 }
-                return try await verifier.verify(token, audience: TestIssuer.audience, nonce: nil, now: clock.now()).claims
+                return try await verifier.verify(
+                    token, audience: TestIssuer.audience, nonce: nil, now: clock.now()
+                ).claims
                     .subject
             }
-            server.set(.document(PublishedKeys.document([first.key.publicJWK]), cacheControl: "max-age=3600"))
+            server.set(
+                .document(
+                    PublishedKeys.document([first.key.publicJWK]), cacheControl: "max-age=3600"))
             #expect(try await verify(first) == "001999.0a1b2c.1200")
-            server.set(.document(PublishedKeys.document([first.key.publicJWK, second.key.publicJWK]), cacheControl: nil))
+            server.set(
+                .document(
+                    PublishedKeys.document([first.key.publicJWK, second.key.publicJWK]),
+                    cacheControl: nil))
             #expect(try await verify(second) == "001999.0a1b2c.1200")
             #expect(try await verify(first) == "001999.0a1b2c.1200")
             #expect(server.count == 2)
@@ -220,13 +247,16 @@ private final class SelfSigned {
     var key: String { folder.appendingPathComponent("key.pem").path }
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-tls-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-tls-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         _ = try Files.run(
             [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                 "-subj",
-                "/CN=keys", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate,
+                "/CN=keys", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                certificate,
             ], input: "")
     }
 

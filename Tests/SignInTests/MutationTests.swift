@@ -1,16 +1,17 @@
 // A valid token with any octet changed, removed or added is not a valid token.
 
-import SignIn
 import Foundation
-import Testing
+import SignIn
 import TestSupport
+import Testing
 
 @Suite(.blocking) struct MutationTests {
     private func isValid(_ octets: [UInt8], _ keys: JWKSet) -> Bool {
         guard let token = try? CompactJWS(octets: octets) else { return false }
         return
             (try? TokenChecks.verify(
-                token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil,
+                token, issuer: TestIssuer.configuration(), keys: keys,
+                audience: TestIssuer.audience, nonce: nil,
                 now: TestIssuer.now))
             != nil
     }

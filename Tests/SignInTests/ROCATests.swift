@@ -1,8 +1,8 @@
 // Keys of issuers whose private part anyone could have.
 
-import SignIn
 import Foundation
 import MailCrypto
+import SignIn
 import TestSupport
 import Testing
 
@@ -16,7 +16,9 @@ import Testing
     /// Wycheproof's `rejectsKeyWithRocaVulnerability`.
     @Test func rsaKey_withROCAWeakness_isUnusable() async throws {
         let set = try JWKSet.parse(
-            Array(#"{"keys": [{"kty": "RSA", "kid": "a", "alg": "RS256", "e": "AQAB", "n": "\#(Self.marked)"}]}"#.utf8))
+            Array(
+                #"{"keys": [{"kty": "RSA", "kid": "a", "alg": "RS256", "e": "AQAB", "n": "\#(Self.marked)"}]}"#
+                    .utf8))
         #expect(set.keys.isEmpty)
         guard case .unusable(let reason) = set.find("a", .rs256) else {
             Issue.record("taken")
@@ -27,7 +29,9 @@ import Testing
 
     /// Only the remainders have the mark: the same number with one bit changed has none.
     @Test func rsaKey_oneBitChanged_hasNoROCAMark() throws {
-        let base64 = Self.marked.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/") + "=="
+        let base64 =
+            Self.marked.replacingOccurrences(of: "-", with: "+").replacingOccurrences(
+                of: "_", with: "/") + "=="
         let modulus = Array(try #require(Data(base64Encoded: base64)))
         #expect(ROCA.marks(modulus: modulus))
         for bit in 0..<64 {

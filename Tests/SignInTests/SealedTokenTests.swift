@@ -19,7 +19,9 @@ import Testing
         let sealed = try tokens.seal(Value(), .signUp)
         let opened: Value? = tokens.open(sealed, .signUp)
         #expect(opened == Value())
-        for purpose: SecretHash.Purpose in [.upstream, .authorizationRequest, .session, .authorizationContent] {
+        for purpose: SecretHash.Purpose in [
+            .upstream, .authorizationRequest, .session, .authorizationContent,
+        ] {
             let other: Value? = tokens.open(sealed, purpose)
             #expect(other == nil, "\(purpose)")
         }
@@ -32,7 +34,8 @@ import Testing
         #expect(foreign == nil)
         for place in [0, sealed.utf8.count / 2, sealed.utf8.count - 2] {
             var octets = Array(sealed.utf8)
-            octets[place] = octets[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+            octets[place] =
+                octets[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
             let changed: Value? = tokens.open(String(decoding: octets, as: UTF8.self), .signUp)
             #expect(changed == nil, "octet \(place)")
         }

@@ -1,8 +1,8 @@
 // The signatures of Postern: tokens, events, key sets; and the secrets that teams sign.
 
-import SignIn
 import Foundation
 import InternetMessage
+import SignIn
 import Support
 import TestSupport
 import Testing
@@ -12,7 +12,8 @@ import Testing
 
     private func content() -> IdentityTokenContent {
         var content = IdentityTokenContent(
-            issuer: TestIssuer.iss, subject: "s1", audience: TestIssuer.audience, issuedAt: now, lifetime: 600)
+            issuer: TestIssuer.iss, subject: "s1", audience: TestIssuer.audience, issuedAt: now,
+            lifetime: 600)
         content.nonce = "n1"
         content.email = .relay(AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"))
         content.realUserStatus = .likelyReal
@@ -31,11 +32,13 @@ import Testing
         let issuer = try await TestIssuer()
         let token = try CompactJWS(try issuer.key.sign(content().claims))
         let claims = try TokenChecks.verify(
-            token, issuer: TestIssuer.configuration(), keys: try await issuer.keys(), audience: TestIssuer.audience,
+            token, issuer: TestIssuer.configuration(), keys: try await issuer.keys(),
+            audience: TestIssuer.audience,
             nonce: ExpectedNonce("n1"), now: now)
         #expect(claims.subject == "s1")
         #expect(claims.expiresAt == now + 600)
-        #expect(claims.email?.revealed == AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"))
+        #expect(
+            claims.email?.revealed == AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"))
         #expect(claims.emailVerified == true)
         #expect(claims.isPrivateEmail == true)
         #expect(claims.realUserStatus == .likelyReal)
@@ -53,7 +56,10 @@ import Testing
         content.email = .shared(InboxAddress(AddrSpec(localPart: "jane", domain: "home.example")))
         let token = try issuer.key.sign(content.claims)
         let claims = try IdentityClaims(payload: try CompactJWS(token).payload)
-        for value: Any in [content, content.claims, claims, claims.all, try CompactJWS(token), content.email as Any, issuer.key] {
+        for value: Any in [
+            content, content.claims, claims, claims.all, try CompactJWS(token),
+            content.email as Any, issuer.key,
+        ] {
             var dumped = ""
             dump(value, to: &dumped)
             #expect(!"\(value) \(String(reflecting: value)) \(dumped)".contains("home.example"))
@@ -68,7 +74,8 @@ import Testing
         #expect(again.publicJWK == key.publicJWK)
         #expect(!"\(key)".contains(pem.split(separator: "\n")[1]))
         #expect(throws: KeySetError.self) {
-            try IdentitySigningKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
+            try IdentitySigningKey(
+                pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
         }
     }
 
@@ -80,7 +87,9 @@ import Testing
         #expect(set.unusable.isEmpty)
         for key in [first, second] {
             let token = try CompactJWS(try key.sign(TestIssuer.claims))
-            #expect(throws: Never.self) { try TokenChecks.signature(token, algorithms: [.es256], keys: set) }
+            #expect(throws: Never.self) {
+                try TokenChecks.signature(token, algorithms: [.es256], keys: set)
+            }
         }
     }
 
@@ -95,9 +104,12 @@ import Testing
 
     // MARK: Client secrets
 
-    private func secret(_ key: IdentitySigningKey, _ change: (inout JSONObject) -> Void = { _ in }) throws -> String {
+    private func secret(
+        _ key: IdentitySigningKey, _ change: (inout JSONObject) -> Void = { _ in }
+    ) throws -> String {
         var claims: JSONObject = [
-            "iss": "juice", "sub": "com.example.juice", "aud": .string(TestIssuer.iss), "iat": .integer(now),
+            "iss": "juice", "sub": "com.example.juice", "aud": .string(TestIssuer.iss),
+            "iat": .integer(now),
             "exp": .integer(now + ClientSecret.maximumLifetime),
         ]
         change(&claims)
@@ -107,7 +119,8 @@ import Testing
     private func check(_ secret: String, _ keys: JWKSet) -> String {
         do {
             try ClientSecret.verify(
-                secret, team: "juice", clientID: "com.example.juice", issuer: TestIssuer.iss, keys: keys, now: now)
+                secret, team: "juice", clientID: "com.example.juice", issuer: TestIssuer.iss,
+                keys: keys, now: now)
             return "valid"
         } catch {
             return error.check.rawValue
@@ -122,8 +135,14 @@ import Testing
         #expect(check(try secret(other.key), keys) == "kid")
         #expect(check(try secret(issuer.key) { $0["iss"] = "other" }, keys) == "iss")
         #expect(check(try secret(issuer.key) { $0["sub"] = "com.example.other" }, keys) == "sub")
-        #expect(check(try secret(issuer.key) { $0["aud"] = "https://appleid.apple.com" }, keys) == "aud")
-        #expect(check(try secret(issuer.key) { $0["exp"] = .integer(now + ClientSecret.maximumLifetime + 1) }, keys) == "exp")
+        #expect(
+            check(try secret(issuer.key) { $0["aud"] = "https://appleid.apple.com" }, keys) == "aud"
+        )
+        #expect(
+            check(
+                try secret(issuer.key) {
+                    $0["exp"] = .integer(now + ClientSecret.maximumLifetime + 1)
+                }, keys) == "exp")
         #expect(check(try secret(issuer.key) { $0["exp"] = .integer(now - 61) }, keys) == "exp")
         #expect(check(try secret(issuer.key) { $0["exp"] = nil }, keys) == "exp")
         #expect(check(try secret(issuer.key) { $0["iat"] = .integer(now + 61) }, keys) == "iat")
@@ -140,15 +159,21 @@ import Testing
         let y = try #require(jwk["y"]?.string.flatMap { Base64URL.decode($0.utf8) })
         // SubjectPublicKeyInfo of a point on P-256 (RFC 5480).
         let head: [UInt8] = [
-            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,
+            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06,
+            0x08, 0x2A, 0x86, 0x48, 0xCE,
             0x3D, 0x03,
             0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
         ]
-        let pem = "-----BEGIN PUBLIC KEY-----\n\(Data(head + x + y).base64EncodedString())\n-----END PUBLIC KEY-----\n"
+        let pem =
+            "-----BEGIN PUBLIC KEY-----\n\(Data(head + x + y).base64EncodedString())\n-----END PUBLIC KEY-----\n"
         let key = try VerificationKey(keyID: issuer.key.keyID, pem: pem)
         #expect(check(try secret(issuer.key), JWKSet([key])) == "valid")
-        let rsa = try JSONSerialization.jsonObject(with: Data(contentsOf: Files.vectors.appendingPathComponent("test-keys.json")))
-        for wrong in ["", "nothing", (rsa as? [String: String])?["rsa"] ?? "", (rsa as? [String: String])?["ec"] ?? ""] {
+        let rsa = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: Files.vectors.appendingPathComponent("test-keys.json")))
+        for wrong in [
+            "", "nothing", (rsa as? [String: String])?["rsa"] ?? "",
+            (rsa as? [String: String])?["ec"] ?? "",
+        ] {
             #expect(throws: KeySetError.self) { try VerificationKey(keyID: "k", pem: wrong) }
         }
     }

@@ -1,11 +1,11 @@
 // Issuers, key sets and signing keys on a real database.
 
-import Database
 import Accounts
-import SignIn
+import Database
 import Foundation
 import NIOCore
 import PosternSQLite
+import SignIn
 import StoreTesting
 import Synchronization
 import TestSupport
@@ -21,9 +21,11 @@ import Testing
         var change: Change { Change(actor: "uid:0", now: clock.now()) }
 
         init() throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-stored-\(UUID().uuidString)")
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+                "postern-stored-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
+            database = try MigratedStore.sqlite(
+                at: folder.appendingPathComponent("postern.db").path)
             let keys = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
             store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         }
@@ -33,12 +35,15 @@ import Testing
             try? FileManager.default.removeItem(at: folder)
         }
 
-        func signer() -> IdentitySigner { IdentitySigner(store.identityKeys, now: clock.now, logger: silence) }
+        func signer() -> IdentitySigner {
+            IdentitySigner(store.identityKeys, now: clock.now, logger: silence)
+        }
 
         func addIssuer(_ name: String, iss: String, location: String) throws {
             _ = try store.issuers.add(
                 Issuer(
-                    name: name, iss: iss, source: .uri, location: location, algorithms: ["ES256"], nonceForm: "raw", leeway: 10),
+                    name: name, iss: iss, source: .uri, location: location, algorithms: ["ES256"],
+                    nonceForm: "raw", leeway: 10),
                 change)
         }
     }
@@ -78,7 +83,8 @@ import Testing
             // An operator who tries to rotate every six hours.
             if hour % 6 == 5 {
                 do {
-                    _ = try keys.rotate(replacement: try NewIdentityKey.generate(), early: false, stored.change)
+                    _ = try keys.rotate(
+                        replacement: try NewIdentityKey.generate(), early: false, stored.change)
                 } catch let failure as StoreFailure {
                     #expect(failure.code == .refused(.unmet))
                 }
@@ -91,7 +97,9 @@ import Testing
             for old in published where now - old.at <= 86_400 {
                 try TokenChecks.signature(token, algorithms: [.es256], keys: old.set)
             }
-            for old in signed.suffix(24 * 7) { try TokenChecks.signature(old.token, algorithms: [.es256], keys: set) }
+            for old in signed.suffix(24 * 7) {
+                try TokenChecks.signature(old.token, algorithms: [.es256], keys: set)
+            }
             published.removeAll { now - $0.at > 86_400 }
             stored.clock.advance(3600)
         }
@@ -121,9 +129,15 @@ import Testing
         stored.clock.advance(2)
         let set = try JWKSet.parse(try await signer.publishedKeys())
         #expect(set.keys.map(\.keyID) == [result.active.keyID, result.next.keyID])
-        #expect(throws: StoreFailure.refused(.unmet, "")) { try keys.retire(result.active.keyID, stored.change) }
-        #expect(throws: StoreFailure.refused(.unmet, "")) { try keys.retire(result.next.keyID, stored.change) }
-        #expect(throws: StoreFailure.refused(.notFound, "")) { try keys.retire("unknown", stored.change) }
+        #expect(throws: StoreFailure.refused(.unmet, "")) {
+            try keys.retire(result.active.keyID, stored.change)
+        }
+        #expect(throws: StoreFailure.refused(.unmet, "")) {
+            try keys.retire(result.next.keyID, stored.change)
+        }
+        #expect(throws: StoreFailure.refused(.notFound, "")) {
+            try keys.retire("unknown", stored.change)
+        }
     }
 
     @Test func signer_storeDown_keepsSigning() async throws {
@@ -142,7 +156,9 @@ import Testing
         let next = try NewIdentityKey.generate()
         _ = try stored.store.identityKeys.install(active: key, next: next, stored.change)
         let secret = Data(key.pem.split(separator: "\n")[1].utf8)
-        for file in try FileManager.default.contentsOfDirectory(at: stored.folder, includingPropertiesForKeys: nil) {
+        for file in try FileManager.default.contentsOfDirectory(
+            at: stored.folder, includingPropertiesForKeys: nil)
+        {
             let contents = try Data(contentsOf: file)
             #expect(contents.range(of: secret) == nil)
         }
@@ -160,7 +176,8 @@ import Testing
         #expect(
             issuer
                 == IssuerConfiguration(
-                    name: "own", issuer: TestIssuer.iss, source: .uri("https://issuer.example/keys"), algorithms: [.es256],
+                    name: "own", issuer: TestIssuer.iss,
+                    source: .uri("https://issuer.example/keys"), algorithms: [.es256],
                     leeway: 10))
         #expect(try await issuers.issuer(TestIssuer.iss + "/") == nil)
         // While the store is unavailable, the last keys stay.
@@ -179,7 +196,8 @@ import Testing
         let issuer = IssuerConfiguration(try stored.store.issuers.issuer("own"))
         func cache() -> KeySetCache {
             KeySetCache(
-                fetcher: fetcher, storage: StoredKeySets(stored.store.issuers, logger: silence), now: stored.clock.now,
+                fetcher: fetcher, storage: StoredKeySets(stored.store.issuers, logger: silence),
+                now: stored.clock.now,
                 logger: silence)
         }
         #expect(try await cache().keys(of: issuer, for: test.key.keyID).keys.count == 1)
@@ -188,7 +206,8 @@ import Testing
         // Keys of another address are not keys of this one.
         try stored.store.issuers.remove("own", stored.change)
         try stored.addIssuer("own", iss: TestIssuer.iss, location: "https://moved.example/keys")
-        _ = try await cache().keys(of: IssuerConfiguration(try stored.store.issuers.issuer("own")), for: test.key.keyID)
+        _ = try await cache().keys(
+            of: IssuerConfiguration(try stored.store.issuers.issuer("own")), for: test.key.keyID)
         #expect(fetcher.count == 2)
     }
 

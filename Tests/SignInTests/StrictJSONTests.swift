@@ -2,14 +2,17 @@
 
 import Foundation
 import Support
-import Testing
 import TestSupport
+import Testing
 
 @Suite(.blocking) struct StrictJSONTests {
-    private func parse(_ text: String) -> JSONValue? { try? StrictJSON.parse(Array(text.utf8), limit: 65_536) }
+    private func parse(_ text: String) -> JSONValue? {
+        try? StrictJSON.parse(Array(text.utf8), limit: 65_536)
+    }
 
     @Test func json_ofRFC8259_isRead() throws {
-        let text = #" { "a" : [ 1 , -0 , 2.5e+3 , true , false , null , "" ] , "b" : { } , "\u00e9\n\"\\\/" : "\ud83d\ude00" } "#
+        let text =
+            #" { "a" : [ 1 , -0 , 2.5e+3 , true , false , null , "" ] , "b" : { } , "\u00e9\n\"\\\/" : "\ud83d\ude00" } "#
         let object = try #require(parse(text)?.object)
         #expect(object.members.map(\.name) == ["a", "b", "é\n\"\\/"])
         #expect(object["a"]?.array?.count == 7)
@@ -19,13 +22,17 @@ import TestSupport
     }
 
     @Test(arguments: [
-        "", " ", "{", "}", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "{'a':1}", "[1 2]", "nul", "nulll", "tru", "True", "+1",
+        "", " ", "{", "}", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "{'a':1}", "[1 2]", "nul",
+        "nulll", "tru", "True", "+1",
         "01",
-        "-", "-a", "1.", ".5", "1e", "1e+", "0x1", "NaN", "Infinity", "\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\t\"",
+        "-", "-a", "1.", ".5", "1e", "1e+", "0x1", "NaN", "Infinity", "\"", "\"\\x\"", "\"\\u12\"",
+        "\"\\u12g4\"", "\"\t\"",
         "1 1",
-        "[]]", "\u{FEFF}1", "//", "[1/**/]", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\\u0000\"",
+        "[]]", "\u{FEFF}1", "//", "[1/**/]", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"",
+        "\"\\u0000\"",
         "{\"a\":1,\"a\":1}",
-        "{\"a\":1,\"\\u0061\":1}", "\u{0C}1", "\u{A0}1", "[\"a\":1]", "{1:1}", "\"\\ud83d\\u\"", "\"\\uD83D\\uD83D\"",
+        "{\"a\":1,\"\\u0061\":1}", "\u{0C}1", "\u{A0}1", "[\"a\":1]", "{1:1}", "\"\\ud83d\\u\"",
+        "\"\\uD83D\\uD83D\"",
     ])
     func json_notOfRFC8259_isRefused(_ text: String) {
         #expect(parse(text) == nil)
@@ -65,11 +72,15 @@ import TestSupport
         do {
             _ = try StrictDecoder.decode(Body.self, from: value)
             Issue.record("an unknown member was taken")
-        } catch let error as JSONShapeError { #expect(error.pointer == "/" + StrictDecoder.escaped(name)) }
+        } catch let error as JSONShapeError {
+            #expect(error.pointer == "/" + StrictDecoder.escaped(name))
+        }
     }
 
     @Test func nesting_overLimit_isRefused() {
-        func nested(_ depth: Int) -> String { String(repeating: "[", count: depth) + String(repeating: "]", count: depth) }
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        }
         #expect(parse(nested(StrictJSON.maximumDepth)) != nil)
         #expect(parse(nested(StrictJSON.maximumDepth + 1)) == nil)
         #expect(parse(nested(30_000)) == nil)
@@ -93,7 +104,8 @@ import TestSupport
 
     @Test(
         arguments: [
-            ("0", 0), ("-0", 0), ("1e1", 10), ("10.0", 10), ("1.5e1", 15), ("100e-2", 1), ("0.1e1", 1),
+            ("0", 0), ("-0", 0), ("1e1", 10), ("10.0", 10), ("1.5e1", 15), ("100e-2", 1),
+            ("0.1e1", 1),
             ("9223372036854775807", Int64.max),
             ("0e999999999999", 0), ("-12", -12), ("922337203685477580.7e1", Int64.max),
         ] as [(String, Int64)])
@@ -101,7 +113,10 @@ import TestSupport
         #expect(parse(text)?.number?.integer == value)
     }
 
-    @Test(arguments: ["9223372036854775808", "1e19", "1e400", "0.5", "-1.5", "1e-1", "1e99999999999999999999", "123456789e-3"])
+    @Test(arguments: [
+        "9223372036854775808", "1e19", "1e400", "0.5", "-1.5", "1e-1", "1e99999999999999999999",
+        "123456789e-3",
+    ])
     func number_notWholeOrTooLarge_isNoInteger(_ text: String) {
         #expect(parse(text)?.number != nil)
         #expect(parse(text)?.number?.integer == nil)
@@ -109,7 +124,8 @@ import TestSupport
 
     @Test func number_fraction_roundsExactly() {
         for (text, floor, ceiling) in [
-            ("1.5", 1, 2), ("-1.5", -2, -1), ("2", 2, 2), ("0.000001", 0, 1), ("-0.000001", -1, 0), ("1e-60", 0, 1),
+            ("1.5", 1, 2), ("-1.5", -2, -1), ("2", 2, 2), ("0.000001", 0, 1), ("-0.000001", -1, 0),
+            ("1e-60", 0, 1),
             ("1790000000.9999999999999999999", 1_790_000_000, 1_790_000_001),
         ] as [(String, Int64, Int64)] {
             #expect(parse(text)?.number?.floor == floor, "\(text)")
@@ -121,7 +137,8 @@ import TestSupport
 
     @Test func json_written_isReadAlike() throws {
         let value: JSONValue = .object([
-            "a\u{1}\"\\\n": .array([.null, .bool(true), .integer(.min + 1), .string("é😀\u{7F}\t/")]), "b": .object([:]),
+            "a\u{1}\"\\\n": .array([.null, .bool(true), .integer(.min + 1), .string("é😀\u{7F}\t/")]
+            ), "b": .object([:]),
         ])
         #expect(try StrictJSON.parse(value.octets, limit: 1000) == value)
         #expect(try JSONSerialization.jsonObject(with: Data(value.octets)) is [String: Any])
@@ -132,7 +149,8 @@ import TestSupport
     @Test func json_mutated_isReadByFoundationToo() throws {
         var random = SeededGenerator(seed: 71)
         let seeds = [
-            #"{"alg":"ES256","kid":"ec-1","n":[1,2.5,-3e4,{"x":null}],"é":"\u00e9\ud83d\ude00"}"#, "[true,false,null,0,\"\\\\\"]",
+            #"{"alg":"ES256","kid":"ec-1","n":[1,2.5,-3e4,{"x":null}],"é":"\u00e9\ud83d\ude00"}"#,
+            "[true,false,null,0,\"\\\\\"]",
             #"{"iss":"a","aud":["b"],"exp":1790000000,"email_verified":"true"}"#,
         ].map { Array($0.utf8) }
         var taken = 0
@@ -143,7 +161,10 @@ import TestSupport
                 switch Int.random(in: 0..<3, using: &random) {
                 case 0: octets[place] = UInt8.random(in: 0...255, using: &random)
                 case 1 where octets.count > 1: octets.remove(at: place)
-                default: octets.insert(Array("{}[]\",:\\u0e+-.1 ".utf8).randomElement(using: &random) ?? 0x20, at: place)
+                default:
+                    octets.insert(
+                        Array("{}[]\",:\\u0e+-.1 ".utf8).randomElement(using: &random) ?? 0x20,
+                        at: place)
                 }
             }
             guard let value = try? StrictJSON.parse(octets, limit: 65_536) else { continue }
@@ -152,7 +173,8 @@ import TestSupport
             // Foundation refuses numbers beyond a double, but no other text that we accept.
             if !hasHugeNumber(value) {
                 #expect(
-                    (try? JSONSerialization.jsonObject(with: Data(octets), options: .fragmentsAllowed)) != nil,
+                    (try? JSONSerialization.jsonObject(
+                        with: Data(octets), options: .fragmentsAllowed)) != nil,
                     "\(String(decoding: octets, as: UTF8.self))")
             }
         }
@@ -161,7 +183,8 @@ import TestSupport
 
     private func hasHugeNumber(_ value: JSONValue) -> Bool {
         switch value {
-        case .number(let number): Double(number.text).map { !$0.isFinite || ($0 != 0 && abs($0) < 1e-300) } ?? true
+        case .number(let number):
+            Double(number.text).map { !$0.isFinite || ($0 != 0 && abs($0) < 1e-300) } ?? true
         case .array(let elements): elements.contains(where: hasHugeNumber)
         case .object(let object): object.members.contains { hasHugeNumber($0.value) }
         default: false
@@ -174,8 +197,10 @@ import TestSupport
             let octets = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
             let text = Base64URL.encode(octets)
             #expect(Base64URL.decode(text.utf8) == octets)
-            let standard = Data(octets).base64EncodedString().replacingOccurrences(of: "+", with: "-")
-                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
+            let standard = Data(octets).base64EncodedString().replacingOccurrences(
+                of: "+", with: "-"
+            )
+            .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
             #expect(text == standard)
         }
         // Of all texts of up to three characters, each that decodes is the encoding of its octets.

@@ -1,5 +1,5 @@
-// Databases with the schema of this program. The migrations run once in a process for each engine; every further
-// database is a copy.
+// Databases with the schema of this program. The migrations run once in a process for each engine;
+// every further database is a copy.
 
 import Accounts
 import Database
@@ -11,7 +11,8 @@ import PostgresHarness
 package enum MigratedStore {
     /// A migrated file, closed and without a log.
     private static let file: Result<String, any Error> = Result {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-schema-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-schema-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let path = folder.appendingPathComponent("postern.db").path
         let database = try SQLiteDatabase(path: path, creating: true)
@@ -23,7 +24,8 @@ package enum MigratedStore {
 
     private static func removeFile() {
         guard let path = try? file.get() else { return }
-        try? FileManager.default.removeItem(at: URL(fileURLWithPath: path).deletingLastPathComponent())
+        try? FileManager.default.removeItem(
+            at: URL(fileURLWithPath: path).deletingLastPathComponent())
     }
 
     /// A new file at `path`. Its writers wait for each other for as long as a busy machine may

@@ -12,7 +12,8 @@ extension Database {
         for table in tables where !left.contains(table) {
             let columns: [String] = try values("SELECT name FROM pragma_table_info(\(table))")
             let row = columns.map { "quote(\"\($0)\")" }.joined(separator: " || ' ' || ")
-            let text: String? = try value("SELECT group_concat(\(raw: row), char(10)) FROM \(raw: table)")
+            let text: String? = try value(
+                "SELECT group_concat(\(raw: row), char(10)) FROM \(raw: table)")
             rows[table] = text ?? ""
         }
         return rows

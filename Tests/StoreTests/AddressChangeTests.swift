@@ -11,18 +11,23 @@ import Testing
 @Suite(.blocking) struct AddressChangeTests {
     private static func world(_ engine: Engine) throws -> (TestStore, RelayAddress) {
         let test = try TestStore(engine)
-        _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
+        _ = try test.store.apps.add(
+            team: "juice", clientID: "com.juice", group: nil, TestStore.change)
         _ = try test.store.endpoints.set(
-            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
+            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"),
+            TestStore.change)
         try test.user("anna")
         return (test, try test.address("anna", app: "com.juice"))
     }
 
     private static func told(_ test: TestStore) throws -> [String] {
-        try test.store.outbox.events(limit: 100).map { "\($0.type.rawValue) \($0.email ?? "")" }.sorted()
+        try test.store.outbox.events(limit: 100).map { "\($0.type.rawValue) \($0.email ?? "")" }
+            .sorted()
     }
 
-    @Test(arguments: Engine.all) func replace_currentAddress_retiresItAndTellsTeam(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func replace_currentAddress_retiresItAndTellsTeam(
+        _ engine: Engine
+    ) throws {
         let (test, old) = try Self.world(engine)
         let new = try test.store.addresses.replace(account: old.account.number, TestStore.change)
         #expect(new != old.address)
@@ -33,19 +38,27 @@ import Testing
         try test.store.addresses.setForwarding(new, on: false, TestStore.change)
         let third = try test.store.addresses.replace(account: old.account.number, TestStore.change)
         #expect(try test.store.addresses.address(third).isForwardingOn == false)
-        #expect(try Self.told(test) == ["email-disabled \(new.wireForm)", "email-enabled \(new.wireForm)"])
+        #expect(
+            try Self.told(test) == [
+                "email-disabled \(new.wireForm)", "email-enabled \(new.wireForm)",
+            ])
     }
 
     @Test(arguments: Engine.all) func replace_dailyLimitReached_isRefused(_ engine: Engine) throws {
         let (test, old) = try Self.world(engine)
-        for _ in 0..<5 { _ = try test.store.addresses.replace(account: old.account.number, TestStore.change) }
-        expectRefusal(.limit) { _ = try test.store.addresses.replace(account: old.account.number, TestStore.change) }
+        for _ in 0..<5 {
+            _ = try test.store.addresses.replace(account: old.account.number, TestStore.change)
+        }
+        expectRefusal(.limit) {
+            _ = try test.store.addresses.replace(account: old.account.number, TestStore.change)
+        }
         let tomorrow = Change(actor: "user:anna", now: TestStore.now + 86_401)
         _ = try test.store.addresses.replace(account: old.account.number, tomorrow)
         expectRefusal(.unmet) { _ = try test.store.addresses.replace(account: 999, tomorrow) }
     }
 
-    @Test(arguments: Engine.all) func switchForwarding_timeDue_switchesOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func switchForwarding_timeDue_switchesOnce(_ engine: Engine) throws
+    {
         let (test, address) = try Self.world(engine)
         let (addresses, account) = (test.store.addresses, address.account.number)
         func isOn() throws -> Bool { try addresses.address(address.address).isForwardingOn }
@@ -68,15 +81,20 @@ import Testing
         try addresses.switchForwarding(account: account, at: TestStore.now + 70, TestStore.change)
         try test.store.teams.remove("juice", TestStore.change)
         try addresses.switchDue(now: TestStore.now + 70)
-        let waiting: [Int64] = try test.database.values("SELECT switches_at FROM relay_addresses WHERE switches_at IS NOT NULL")
+        let waiting: [Int64] = try test.database.values(
+            "SELECT switches_at FROM relay_addresses WHERE switches_at IS NOT NULL")
         #expect(waiting.isEmpty)
     }
-    @Test(arguments: Engine.all) func switchForwarding_messageLimitReached_turnsOff(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func switchForwarding_messageLimitReached_turnsOff(
+        _ engine: Engine
+    ) throws {
         let (test, address) = try Self.world(engine)
         let (addresses, account) = (test.store.addresses, address.account.number)
         func isOn() throws -> Bool { try addresses.address(address.address).isForwardingOn }
         let buffer = CounterBuffer(test.store.counters)
-        func forward(_ count: Int, _ kind: CounterKind = .forwarded, day: Int64 = TestStore.today) throws {
+        func forward(
+            _ count: Int, _ kind: CounterKind = .forwarded, day: Int64 = TestStore.today
+        ) throws {
             for _ in 0..<count { buffer.count(account: account, kind: kind, day: day) }
             try buffer.flush()
             try addresses.endCounted(accounts: buffer.takeForwarded(), now: TestStore.now)
@@ -87,7 +105,8 @@ import Testing
         try forward(2)
         try forward(9, .replied)
         func left() throws -> Int? {
-            try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now).first?.messagesLeft
+            try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now).first?
+                .messagesLeft
         }
         #expect(try isOn() && left() == 1)
         try forward(1, day: TestStore.today + 1)

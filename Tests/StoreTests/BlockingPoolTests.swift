@@ -24,7 +24,9 @@ import Testing
             }
             for _ in 0..<held.facts.threads { begun.wait() }
             group.addTask { @Sendable in try await filled.run { isReached.with { $0 = true } } }
-            for (work, pool) in pools where work != held { #expect(try await pool.run { work } == work) }
+            for (work, pool) in pools where work != held {
+                #expect(try await pool.run { work } == work)
+            }
             #expect(!isReached.with { $0 })
             for _ in 0..<held.facts.threads { gate.signal() }
             try await group.waitForAll()
@@ -40,9 +42,14 @@ import Testing
     }
 
     @Test func decisionDocument_pools_areThoseDeclared() throws {
-        let rows = BlockingWork.allCases.map(\.facts).map { "| \($0.name) | \($0.threads) | \($0.reason) |\n" }
-        let table = "| work | threads | what it is, and why it is apart |\n|---|---|---|\n" + rows.joined()
+        let rows = BlockingWork.allCases.map(\.facts).map {
+            "| \($0.name) | \($0.threads) | \($0.reason) |\n"
+        }
+        let table =
+            "| work | threads | what it is, and why it is apart |\n|---|---|---|\n" + rows.joined()
         #expect(
-            try DocumentSection("pools", by: "BlockingPoolTests", in: "decisions/005-threads-for-what-blocks.md").holds(table))
+            try DocumentSection(
+                "pools", by: "BlockingPoolTests", in: "decisions/005-threads-for-what-blocks.md"
+            ).holds(table))
     }
 }

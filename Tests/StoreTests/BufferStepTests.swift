@@ -11,7 +11,9 @@ import Testing
 @Suite(.blocking) struct BufferStepTests {
     /// After an outage the collected counts are many. One transaction for all of them would delay
     /// mail.
-    @Test(arguments: Engine.all) func counterBuffer_stepFails_repeatsOnlyThatStep(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_stepFails_repeatsOnlyThatStep(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -25,19 +27,25 @@ import Testing
             // The second step was committed, but its writer gets an error.
             if count == 2 { throw StoreFailure.temporary(.busy, "a test") }
         }
-        let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
+        let buffer = CounterBuffer(
+            Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+                .counters)
         for day in 1...days { buffer.count(account: account, kind: .overLimit, day: day) }
         #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
         try buffer.flush()
         try buffer.flush()
         let counts = try test.store.counters.counters(account: account, since: 1).map(\.count)
         // Only counts that may not have been written are written again.
-        #expect(counts == Array(repeating: 1, count: CounterBuffer.step) + Array(repeating: 2, count: 5))
+        #expect(
+            counts == Array(repeating: 1, count: CounterBuffer.step) + Array(repeating: 2, count: 5)
+        )
         #expect(database.changes("INSERT INTO daily_counters").count == Int(days) + 5)
     }
 
     /// The check of addresses that end after a number of messages reads only these accounts.
-    @Test(arguments: Engine.all) func counterBuffer_laterStepFails_keepsForwardedAccounts(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_laterStepFails_keepsForwardedAccounts(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let writes = Mutex(0)
         let database = RecordingDatabase(test.database) { () throws(StoreFailure) in
@@ -47,7 +55,9 @@ import Testing
             }
             if count == 2 { throw StoreFailure.temporary(.busy, "a test") }
         }
-        let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
+        let buffer = CounterBuffer(
+            Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+                .counters)
         let accounts = (1...Int64(CounterBuffer.step + 5)).map { $0 }
         for account in accounts { buffer.count(account: account, kind: .forwarded, day: 3) }
         #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
@@ -75,7 +85,8 @@ import Testing
                 RefusedForward(
                     at: at,
                     attribution: ForwardAttribution(
-                        author: AddrSpec(localPart: "a", domain: "b.example"), account: .highest, isRegistered: true),
+                        author: AddrSpec(localPart: "a", domain: "b.example"), account: .highest,
+                        isRegistered: true),
                     reply: .unauthorizedSender, reference: "f"))
         }
         #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }

@@ -1,14 +1,16 @@
 // Counters, limits and single-use marks: exact under concurrency.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import Synchronization
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct CounterTests {
-    @Test(arguments: Engine.all) func forwardedByDomain_severalInboxes_sumsByDayAndDomain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func forwardedByDomain_severalInboxes_sumsByDayAndDomain(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         for user in ["u1", "u2"] {
             try test.user(user)
@@ -24,7 +26,9 @@ import Testing
         #expect(try test.store.relay.forwardedByDomain(day: 9).isEmpty)
     }
 
-    @Test(arguments: Engine.all) func reserve_concurrently_neverPassesLimit(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func reserve_concurrently_neverPassesLimit(
+        _ engine: Engine
+    ) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -33,13 +37,15 @@ import Testing
         defer { try? other.close() }
         let stores = [
             test.store.counters,
-            Store(database: other, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters,
+            Store(database: other, keys: TestStore.keys(), relayDomains: ["relay.example"])
+                .counters,
         ]
         let granted = try await withThrowingTaskGroup(of: Bool.self) { group in
             for number in 0..<200 {
                 let counters = stores[number % 2]
                 group.addTask {
-                    try counters.reserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73)
+                    try counters.reserve(
+                        account: account, kind: .forwarded, day: TestStore.today, limit: 73)
                 }
             }
             return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
@@ -47,75 +53,114 @@ import Testing
         #expect(granted == 73)
         let counters = test.store.counters
         #expect(try counters.count(account: account, kind: .forwarded, day: TestStore.today) == 73)
-        #expect(try !counters.wouldReserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(
+            try !counters.wouldReserve(
+                account: account, kind: .forwarded, day: TestStore.today, limit: 73))
         try counters.release(account: account, kind: .forwarded, day: TestStore.today)
-        #expect(try counters.wouldReserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
-        #expect(try counters.reserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
-        #expect(try !counters.reserve(account: account, kind: .forwarded, day: TestStore.today, limit: 73))
-        #expect(try counters.reserve(account: account, kind: .replied, day: TestStore.today, limit: 1))
-        #expect(try counters.reserve(account: account, kind: .forwarded, day: TestStore.today + 1, limit: 73))
-        #expect(try !counters.reserve(account: account, kind: .overLimit, day: TestStore.today, limit: 0))
+        #expect(
+            try counters.wouldReserve(
+                account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(
+            try counters.reserve(
+                account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(
+            try !counters.reserve(
+                account: account, kind: .forwarded, day: TestStore.today, limit: 73))
+        #expect(
+            try counters.reserve(account: account, kind: .replied, day: TestStore.today, limit: 1))
+        #expect(
+            try counters.reserve(
+                account: account, kind: .forwarded, day: TestStore.today + 1, limit: 73))
+        #expect(
+            try !counters.reserve(
+                account: account, kind: .overLimit, day: TestStore.today, limit: 0))
     }
 
-    @Test(arguments: Engine.all) func add_batch_sumsAndSkipsUnknownAccounts(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func add_batch_sumsAndSkipsUnknownAccounts(_ engine: Engine) throws
+    {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
-        func counter(_ account: Int64, _ kind: CounterKind, _ day: Int64, _ count: Int) -> DailyCounter {
+        func counter(
+            _ account: Int64, _ kind: CounterKind, _ day: Int64, _ count: Int
+        ) -> DailyCounter {
             DailyCounter(accountNumber: account, day: day, kind: kind, count: count)
         }
         try test.store.counters.add([
-            counter(account, .automaticDiscarded, 10, 2), counter(account, .automaticDiscarded, 10, 3),
+            counter(account, .automaticDiscarded, 10, 2),
+            counter(account, .automaticDiscarded, 10, 3),
             counter(account + 999, .forwarded, 10, 1), counter(account, .bouncedPermanently, 11, 1),
         ])
         #expect(
             try test.store.counters.counters(account: account, since: 0) == [
-                counter(account, .automaticDiscarded, 10, 5), counter(account, .bouncedPermanently, 11, 1),
+                counter(account, .automaticDiscarded, 10, 5),
+                counter(account, .bouncedPermanently, 11, 1),
             ])
         #expect(try test.store.counters.deleteExpired(countersBefore: 11, now: 0) == 1)
         #expect(try test.store.counters.deleteExpired(countersBefore: 11, now: 0) == 0)
         #expect(try test.store.counters.counters(account: account, since: 0).map(\.day) == [11])
     }
 
-    @Test(arguments: Engine.all) func automaticReplyReserve_sameCorrespondentAndDay_isGrantedOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func automaticReplyReserve_sameCorrespondentAndDay_isGrantedOnce(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
         let one = try test.address("u1").account.number
         let two = try test.address("u2").account.number
         let counters = test.store.counters
-        #expect(try counters.wouldReserveAutomaticReply(account: one, correspondentKey: [1, 2], day: 5))
+        #expect(
+            try counters.wouldReserveAutomaticReply(account: one, correspondentKey: [1, 2], day: 5))
         #expect(try counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 5))
-        #expect(try !counters.wouldReserveAutomaticReply(account: one, correspondentKey: [1, 2], day: 5))
-        #expect(try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 5))
+        #expect(
+            try !counters.wouldReserveAutomaticReply(
+                account: one, correspondentKey: [1, 2], day: 5))
+        #expect(
+            try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 5))
         #expect(try counters.automaticReplyReserve(account: one, correspondentKey: [1, 3], day: 5))
         #expect(try counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 6))
         #expect(try counters.automaticReplyReserve(account: two, correspondentKey: [1, 2], day: 5))
         #expect(try counters.deleteExpired(countersBefore: 0, now: 7 * 86_400) == 3)
-        #expect(try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 6))
+        #expect(
+            try !counters.automaticReplyReserve(account: one, correspondentKey: [1, 2], day: 6))
     }
 
     @Test(arguments: Engine.all) func once_sameMark_countsOnce(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
-        #expect(try test.store.counters.once(account: account, purpose: "bounce", mark: [9], expiresAt: 100))
-        #expect(try !test.store.counters.once(account: account, purpose: "bounce", mark: [9], expiresAt: 100))
-        #expect(try !test.store.counters.once(account: account + 1, purpose: "bounce", mark: [9], expiresAt: 100))
+        #expect(
+            try test.store.counters.once(
+                account: account, purpose: "bounce", mark: [9], expiresAt: 100))
+        #expect(
+            try !test.store.counters.once(
+                account: account, purpose: "bounce", mark: [9], expiresAt: 100))
+        #expect(
+            try !test.store.counters.once(
+                account: account + 1, purpose: "bounce", mark: [9], expiresAt: 100))
     }
 
-    @Test(arguments: Engine.all) func counterBuffer_storeFails_keepsCounts(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func counterBuffer_storeFails_keepsCounts(
+        _ engine: Engine
+    ) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
         let buffer = CounterBuffer(test.store.counters)
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<100 { group.addTask { buffer.count(account: account, kind: .overLimit, day: 3) } }
+            for _ in 0..<100 {
+                group.addTask { buffer.count(account: account, kind: .overLimit, day: 3) }
+            }
         }
         #expect(try test.store.counters.count(account: account, kind: .overLimit, day: 3) == 0)
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
+        try test.database.write(.durable) {
+            try $0.runScript("ALTER TABLE daily_counters RENAME TO away")
+        }
         #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
+        try test.database.write(.durable) {
+            try $0.runScript("ALTER TABLE away RENAME TO daily_counters")
+        }
         buffer.count(account: account, kind: .overLimit, day: 3)
         try buffer.flush()
         try buffer.flush()
@@ -123,13 +168,17 @@ import Testing
         #expect(buffer.dropped == 0)
     }
 
-    @Test(arguments: Engine.all) func counterBuffer_farFromLimit_writesOnlyOnFlush(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_farFromLimit_writesOnlyOnFlush(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
         let counters = test.store.counters
         let buffer = CounterBuffer(counters)
-        func stored() throws -> Int { try counters.count(account: account, kind: .forwarded, day: 3) }
+        func stored() throws -> Int {
+            try counters.count(account: account, kind: .forwarded, day: 3)
+        }
         func reserve(now: Int64 = 0) throws -> Bool {
             try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: now)
         }
@@ -157,7 +206,9 @@ import Testing
         try buffer.flush()
         #expect(try stored() == 14)
         // Near the limit each message is counted in the store.
-        try counters.add([DailyCounter(accountNumber: account, day: 3, kind: .forwarded, count: 110)])
+        try counters.add([
+            DailyCounter(accountNumber: account, day: 3, kind: .forwarded, count: 110)
+        ])
         buffer.note(124, account: account, kind: .forwarded, day: 3, now: 200)
         #expect(try reserve(now: 200))
         #expect(try stored() == 125)
@@ -165,7 +216,9 @@ import Testing
 
     /// While the store is slow, a waiting message must not allow another part of the limit to be
     /// counted in memory.
-    @Test(arguments: Engine.all) func counterBuffer_slowStore_countsOnePartAhead(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func counterBuffer_slowStore_countsOnePartAhead(
+        _ engine: Engine
+    ) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -174,10 +227,14 @@ import Testing
         @Sendable func reserve() throws -> Bool {
             try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
         }
-        let (held, go, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (held, go, over) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
         Thread.detachNewThread {
             _ = try? test.database.write(.relaxed) { connection in
-                try connection.run("INSERT INTO daily_counters (account_id, day, kind, count) VALUES (\(account), 3, 1, 0)")
+                try connection.run(
+                    "INSERT INTO daily_counters (account_id, day, kind, count) VALUES (\(account), 3, 1, 0)"
+                )
                 held.signal()
                 go.wait()
             }
@@ -193,7 +250,8 @@ import Testing
                 over.signal()
             }
         }
-        #expect(over.wait(timeout: .now() + .milliseconds(300)) == .timedOut, "both wait for the store")
+        #expect(
+            over.wait(timeout: .now() + .milliseconds(300)) == .timedOut, "both wait for the store")
         go.signal()
         for _ in 0..<3 { #expect(over.wait(timeout: .now() + 60) == .success) }
         try buffer.flush()
@@ -201,7 +259,9 @@ import Testing
     }
 
     /// Counts that are being written must count toward the limit for other threads.
-    @Test(arguments: Engine.all) func counterBuffer_countsBeingWritten_countTowardsLimit(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_countsBeingWritten_countTowardsLimit(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -217,7 +277,9 @@ import Testing
             go.wait()
         }
         let database = RecordingDatabase(test.database, beforeWrite: hold)
-        let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
+        let buffer = CounterBuffer(
+            Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+                .counters)
         // Ten messages are one part of the limit.
         @Sendable func reserve() throws -> Bool {
             try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
@@ -244,7 +306,9 @@ import Testing
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 160)
     }
 
-    @Test(arguments: Engine.all) func counterBuffer_oneOrSeveralHosts_keepsLimit(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func counterBuffer_oneOrSeveralHosts_keepsLimit(
+        _ engine: Engine
+    ) async throws {
         for hosts in [1, 3] {
             let test = try TestStore(engine)
             try test.user("u1")
@@ -255,28 +319,38 @@ import Testing
                     let buffer = buffers[number % hosts]
                     group.addTask {
                         if number % 40 == 39 { try buffer.flush() }
-                        return try buffer.reserve(account: account, kind: .replied, day: 1, limit: 173, now: 0)
+                        return try buffer.reserve(
+                            account: account, kind: .replied, day: 1, limit: 173, now: 0)
                     }
                 }
                 return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
             }
             for buffer in buffers { try buffer.flush() }
-            #expect(try test.store.counters.count(account: account, kind: .replied, day: 1) == granted)
+            #expect(
+                try test.store.counters.count(account: account, kind: .replied, day: 1) == granted)
             #expect((173...173 + (hosts - 1) * 10).contains(granted), "\(hosts) hosts")
         }
     }
 
-    @Test(arguments: Engine.all) func counterBuffer_storeAway_keepsReservations(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func counterBuffer_storeAway_keepsReservations(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
         let buffer = CounterBuffer(test.store.counters)
-        func reserve() throws -> Bool { try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 32, now: 0) }
+        func reserve() throws -> Bool {
+            try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 32, now: 0)
+        }
         for _ in 0..<3 { #expect(try reserve()) }
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
+        try test.database.write(.durable) {
+            try $0.runScript("ALTER TABLE daily_counters RENAME TO away")
+        }
         #expect(throws: StoreFailure.permanent(.statement)) { try reserve() }
         #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
-        try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
+        try test.database.write(.durable) {
+            try $0.runScript("ALTER TABLE away RENAME TO daily_counters")
+        }
         try buffer.flush()
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 3)
         #expect(try !buffer.reserve(account: account, kind: .forwarded, day: 4, limit: 0, now: 0))

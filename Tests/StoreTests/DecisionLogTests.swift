@@ -1,7 +1,7 @@
 // The decision log, the changes written with it, and the outcomes that teams report.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Foundation
 import InternetMessage
@@ -14,7 +14,8 @@ import Testing
 
     @Test(arguments: Engine.all) func decisionLog_record_isReadAsWritten(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
-        var record = try test.record("rd_a", challenges: ["email_code", "reauthenticate"], mark: [1, 2])
+        var record = try test.record(
+            "rd_a", challenges: ["email_code", "reauthenticate"], mark: [1, 2])
         record.reasons = ["INBOX_RECYCLED", "B"]
         record.wireReasons = ["ACCOUNT_HISTORY", "B"]
         record.asked = ["r1", "r2"]
@@ -37,7 +38,9 @@ import Testing
         #expect(try log.decision("rd_b") == nil)
     }
 
-    @Test(arguments: Engine.all) func decisionLog_filteredPages_continueInOrder(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLog_filteredPages_continueInOrder(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let log = test.inner.store.decisions
         try log.insert(
@@ -48,18 +51,29 @@ import Testing
                 return record
             })
         func walked(_ filter: DecisionFilter) throws -> [String] { try self.walked(log, filter) }
-        #expect(try log.newest(DecisionFilter(), limit: 3).map(\.record.id) == ["rd_1202", "rd_1201", "rd_1200"])
-        #expect(try log.newest(DecisionFilter(until: Self.now + 2), limit: 9).map(\.record.id) == ["rd_1", "rd_0"])
+        #expect(
+            try log.newest(DecisionFilter(), limit: 3).map(\.record.id) == [
+                "rd_1202", "rd_1201", "rd_1200",
+            ])
+        #expect(
+            try log.newest(DecisionFilter(until: Self.now + 2), limit: 9).map(\.record.id) == [
+                "rd_1", "rd_0",
+            ])
         let rare = stride(from: 0, through: 1_200, by: 100).map { "rd_\($0)" }
-        #expect(try log.newest(DecisionFilter(rule: "rare"), limit: 99).map(\.record.id) == rare.reversed())
+        #expect(
+            try log.newest(DecisionFilter(rule: "rare"), limit: 99).map(\.record.id)
+                == rare.reversed())
         #expect(try walked(DecisionFilter()) == (0..<1_203).map { "rd_\($0)" })
         #expect(
-            try walked(DecisionFilter(since: Self.now + 100, rule: "rare")) == Array(rare.dropFirst()))
+            try walked(DecisionFilter(since: Self.now + 100, rule: "rare"))
+                == Array(rare.dropFirst()))
         #expect(try walked(DecisionFilter(until: Self.now + 4, reason: "ODD")) == ["rd_1", "rd_3"])
         #expect(try log.count(DecisionFilter(since: Self.now + 1_000, team: "juice")) == 203)
         expectRefusal(.notFound) { _ = try log.count(DecisionFilter(team: "nobody")) }
         var deleted = 0
-        while case let count = try log.deleteExpired(before: Self.now + 1_200), count > 0 { deleted += count }
+        while case let count = try log.deleteExpired(before: Self.now + 1_200), count > 0 {
+            deleted += count
+        }
         #expect(deleted == 1_200)
         #expect(try log.newest(DecisionFilter(), limit: 9).count == 3)
     }
@@ -71,7 +85,9 @@ import Testing
     }
 
     /// Two hosts write in no particular order, and many decisions are in one second.
-    @Test(arguments: Engine.all) func decisionLog_manyInOneSecond_isPagedByTime(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLog_manyInOneSecond_isPagedByTime(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let log = test.inner.store.decisions
         let late = try (0..<700).map { try test.record("rd_b\($0)", at: Self.now + 1) }
@@ -80,10 +96,13 @@ import Testing
         try log.insert(early)
         let inOrder = (early + late).map(\.id)
         #expect(try walked(log, DecisionFilter()) == inOrder)
-        #expect(try log.newest(DecisionFilter(), limit: 1_400).map(\.record.id) == inOrder.reversed())
+        #expect(
+            try log.newest(DecisionFilter(), limit: 1_400).map(\.record.id) == inOrder.reversed())
     }
 
-    @Test(arguments: Engine.all) func decisionWrite_externalSubject_makesGrantWithoutUser(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_externalSubject_makesGrantWithoutUser(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.external(issuer: "https://issuer.example", subject: "001.abc")
         #expect(try test.settle(subject, isVerified: false) == .written(grant: nil))
@@ -103,19 +122,27 @@ import Testing
         #expect(later.grant?.firstAskedAt == Self.now)
         #expect(later.grant?.lastSeenAt == Self.now + 9)
         try test.inner.store.decisionWrites.noteExternalForwarding(
-            issuer: "https://issuer.example", subject: "001.abc", team: test.app().teamNumber, isOn: false)
+            issuer: "https://issuer.example", subject: "001.abc", team: test.app().teamNumber,
+            isOn: false)
         #expect(try test.history(subject)?.isForwardingOn == false)
     }
 
-    @Test(arguments: Engine.all) func decisionWrite_nonceConsumed_keepsFirstAnswer(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_nonceConsumed_keepsFirstAnswer(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
         let nonce = ConsumedNonce(
-            mark: [1], subject: [2], claimedEvent: "sign_in", event: "sign_up", decisionID: "rd_1", answer: "{}",
+            mark: [1], subject: [2], claimedEvent: "sign_in", event: "sign_up", decisionID: "rd_1",
+            answer: "{}",
             expiresAt: Self.now + 600)
-        var decisionWrite = try test.decisionWrite(subject, isVerified: true, record: test.record("rd_1"))
+        var decisionWrite = try test.decisionWrite(
+            subject, isVerified: true, record: test.record("rd_1"))
         decisionWrite.nonce = nonce
-        guard case .written(.some(let grant)) = try test.inner.store.decisionWrites.apply(decisionWrite) else {
+        guard
+            case .written(.some(let grant)) = try test.inner.store.decisionWrites.apply(
+                decisionWrite)
+        else {
             return #expect(Bool(false), "settled")
         }
         decisionWrite.record = try test.record("rd_2")
@@ -129,10 +156,13 @@ import Testing
         #expect(try test.inner.store.decisionWrites.consumedNonce([1]) == nil)
     }
 
-    @Test(arguments: Engine.all) func decisionWrite_grantChangedMeanwhile_isNotApplied(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_grantChangedMeanwhile_isNotApplied(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
-        var decisionWrite = try test.decisionWrite(subject, isVerified: true, record: test.record("rd_1"))
+        var decisionWrite = try test.decisionWrite(
+            subject, isVerified: true, record: test.record("rd_1"))
         decisionWrite.expected = GrantStamp(try test.history(subject))
         try test.settle(subject, isVerified: true, makesPending: true)
         #expect(try test.inner.store.decisionWrites.apply(decisionWrite) == .changed)
@@ -141,7 +171,8 @@ import Testing
         #expect(try test.inner.store.decisionWrites.apply(decisionWrite) != .changed)
     }
 
-    @Test(arguments: Engine.all) func decisionWrite_return_keepsPriorStatus(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionWrite_return_keepsPriorStatus(_ engine: Engine) throws
+    {
         let test = try TestDecisions(engine)
         let subject = GrantSubject.own(sub: try test.sub("u1"))
         try test.settle(subject, isVerified: true, status: 1, makesPending: true)
@@ -162,29 +193,46 @@ import Testing
         #expect(history.rejoins30d == 1)
     }
 
-    @Test(arguments: Engine.all) func outcome_report_mustBeOfferedAndInOrder(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outcome_report_mustBeOfferedAndInOrder(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let id = try test.decided("u1", challenges: ["email_code", "reauthenticate"])
         try test.settle(.own(sub: try test.sub("u1")), isVerified: true, makesPending: true)
-        #expect(throws: OutcomeRefusal.outOfOrder) { try test.report(id, .passed, "email_code", at: Self.now) }
-        #expect(throws: OutcomeRefusal.notOffered) { try test.report(id, .initiated, "human_check", at: Self.now) }
-        #expect(throws: OutcomeRefusal.notFound) { try test.report("rd_x", .initiated, "email_code", at: Self.now) }
+        #expect(throws: OutcomeRefusal.outOfOrder) {
+            try test.report(id, .passed, "email_code", at: Self.now)
+        }
+        #expect(throws: OutcomeRefusal.notOffered) {
+            try test.report(id, .initiated, "human_check", at: Self.now)
+        }
+        #expect(throws: OutcomeRefusal.notFound) {
+            try test.report("rd_x", .initiated, "email_code", at: Self.now)
+        }
         #expect(throws: OutcomeRefusal.notFound) {
             try test.inner.store.checks.report(
-                decision: id, team: test.app().teamNumber + 1, outcome: .initiated, challenge: "email_code", now: Self.now
+                decision: id, team: test.app().teamNumber + 1, outcome: .initiated,
+                challenge: "email_code", now: Self.now
             ).get()
         }
-        #expect(throws: OutcomeRefusal.tooLate) { try test.report(id, .initiated, "email_code", at: Self.now + 86_401) }
+        #expect(throws: OutcomeRefusal.tooLate) {
+            try test.report(id, .initiated, "email_code", at: Self.now + 86_401)
+        }
         let begun = try test.report(id, .initiated, "email_code", at: Self.now + 1)
-        #expect(try test.report(id, .initiated, "email_code", at: Self.now + 9) == begun, "a repetition changes nothing")
+        #expect(
+            try test.report(id, .initiated, "email_code", at: Self.now + 9) == begun,
+            "a repetition changes nothing")
         #expect(try test.history(.own(sub: test.sub("u1")))?.grant?.signUpCheck == .pending)
         let passed = try test.report(id, .passed, "email_code", at: Self.now + 20)
         #expect(
             passed.checks == [
-                CheckRecord(challenge: "email_code", initiatedAt: Self.now + 1, passedAt: Self.now + 20, failedAt: nil)
+                CheckRecord(
+                    challenge: "email_code", initiatedAt: Self.now + 1, passedAt: Self.now + 20,
+                    failedAt: nil)
             ])
         #expect(try test.report(id, .passed, "email_code", at: Self.now + 90_000) == passed)
-        #expect(throws: OutcomeRefusal.contradicts) { try test.report(id, .failed, "email_code", at: Self.now + 30) }
+        #expect(throws: OutcomeRefusal.contradicts) {
+            try test.report(id, .failed, "email_code", at: Self.now + 30)
+        }
         #expect(try test.history(.own(sub: test.sub("u1")))?.grant?.signUpCheck == .passed)
         // The other challenge is independent.
         _ = try test.report(id, .initiated, "reauthenticate", at: Self.now + 40)
@@ -192,9 +240,13 @@ import Testing
         #expect(failed.checks.count == 2)
         #expect(try test.report(id, .failed, "reauthenticate", at: Self.now + 42) == failed)
         // A failed check is not final: a second try counts.
-        #expect(throws: OutcomeRefusal.tooLate) { try test.report(id, .passed, "reauthenticate", at: Self.now + 86_401) }
+        #expect(throws: OutcomeRefusal.tooLate) {
+            try test.report(id, .passed, "reauthenticate", at: Self.now + 86_401)
+        }
         let mended = try test.report(id, .passed, "reauthenticate", at: Self.now + 43)
-        #expect(mended.checks.last?.passedAt == Self.now + 43 && mended.checks.last?.failedAt == Self.now + 41)
+        #expect(
+            mended.checks.last?.passedAt == Self.now + 43
+                && mended.checks.last?.failedAt == Self.now + 41)
         #expect(try test.history(.own(sub: test.sub("u1")))?.failedChecks24h == 0)
         // The same report again, late.
         #expect(try test.report(id, .failed, "reauthenticate", at: Self.now + 44) == mended)
@@ -206,30 +258,42 @@ import Testing
         let id = try test.decided("u1", challenges: [])
         let team = try test.app().teamNumber
         let checks = test.inner.store.checks
-        #expect(try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_000).get().label == .fraudulent)
-        let line = try test.inner.store.audit.entries().first
-        #expect(line?.action == "decision.label" && line?.subject == "decision:\(id)" && line?.detail == "fraudulent")
         #expect(
-            try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).get().labelledAt == Self.now
+            try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_000).get()
+                .label == .fraudulent)
+        let line = try test.inner.store.audit.entries().first
+        #expect(
+            line?.action == "decision.label" && line?.subject == "decision:\(id)"
+                && line?.detail == "fraudulent")
+        #expect(
+            try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).get()
+                .labelledAt == Self.now
                 + 9_000_000)
-        #expect(try checks.label(decision: id, team: team, .legitimate, now: Self.now + 9_000_002).get().label == .legitimate)
+        #expect(
+            try checks.label(decision: id, team: team, .legitimate, now: Self.now + 9_000_002).get()
+                .label == .legitimate)
         #expect(throws: OutcomeRefusal.notFound) {
             try checks.label(decision: id, team: team + 1, .fraudulent, now: Self.now).get()
         }
     }
 
-    @Test(arguments: Engine.all) func idempotencyKey_sameBody_returnsSameAnswer(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func idempotencyKey_sameBody_returnsSameAnswer(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let keys = test.inner.store.idempotency
         let team = try test.app().teamNumber
-        func claim(_ body: [UInt8] = [9], endpoint: String = "decisions", at now: Int64 = Self.now) throws -> IdempotencyClaim {
+        func claim(
+            _ body: [UInt8] = [9], endpoint: String = "decisions", at now: Int64 = Self.now
+        ) throws -> IdempotencyClaim {
             try keys.claim(team: team, endpoint: endpoint, key: [1], body: body, now: now)
         }
         #expect(try claim() == .new)
         #expect(try claim() == .inFlight)
         #expect(try claim([8]) == .otherBody)
         #expect(try claim(endpoint: "outcome") == .new)
-        try keys.finish(team: team, endpoint: "decisions", key: [1], begunAt: Self.now, answer: "{}")
+        try keys.finish(
+            team: team, endpoint: "decisions", key: [1], begunAt: Self.now, answer: "{}")
         #expect(try claim() == .answered("{}"))
         #expect(try claim([8]) == .otherBody)
         #expect(try claim(at: Self.now + 86_399) == .answered("{}"))
@@ -242,10 +306,14 @@ import Testing
         #expect(try keys.deleteExpired(now: Self.now + 200_000) == 2)
     }
 
-    @Test(arguments: Engine.all) func upgrade_completed_bindsAppAccountForGood(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func upgrade_completed_bindsAppAccountForGood(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
-        try store.decisions.insert([try test.record("rd_up", challenges: ["email_code"], event: "upgrade", mark: [7])])
+        try store.decisions.insert([
+            try test.record("rd_up", challenges: ["email_code"], event: "upgrade", mark: [7])
+        ])
         _ = try test.report("rd_up", .initiated, "email_code", at: Self.now)
         _ = try test.report("rd_up", .passed, "email_code", at: Self.now)
         func complete(_ user: String, decision: String = "rd_up") throws -> DecisionWriteResult {
@@ -255,21 +323,31 @@ import Testing
         }
         let team = try test.app().teamNumber
         #expect(try !store.checks.isUpgraded(team: team, appAccount: [7]))
-        guard case .written(.some(let grant)) = try complete("u1") else { return #expect(Bool(false), "bound") }
+        guard case .written(.some(let grant)) = try complete("u1") else {
+            return #expect(Bool(false), "bound")
+        }
         #expect(try complete("u1") == .written(grant: grant), "again is the same")
         try test.inner.user("u2")
         #expect(try complete("u2") == .boundAlready)
         #expect(try complete("u1", decision: "rd_other") == .boundAlready)
         #expect(try store.decisions.decision("rd_up")?.record.grantNumber == grant)
-        #expect(try test.history(.own(sub: test.sub("u1")))?.passedChecks90d == 1, "what was proved belongs to the grant now")
+        #expect(
+            try test.history(.own(sub: test.sub("u1")))?.passedChecks90d == 1,
+            "what was proved belongs to the grant now")
         #expect(try test.history(.own(sub: test.sub("u1")))?.grant?.signUpCheck == .passed)
         try store.users.remove("u1", TestStore.change)
-        #expect(try store.checks.isUpgraded(team: team, appAccount: [7]), "a deleted grant does not free the account")
+        #expect(
+            try store.checks.isUpgraded(team: team, appAccount: [7]),
+            "a deleted grant does not free the account")
         #expect(try complete("u2") == .boundAlready)
-        #expect(try store.decisions.decision("rd_up")?.record.grantNumber == nil, "the log lets go of who was deleted")
+        #expect(
+            try store.decisions.decision("rd_up")?.record.grantNumber == nil,
+            "the log lets go of who was deleted")
     }
 
-    @Test(arguments: Engine.all) func decisionLogBuffer_storeAway_keepsAndCountsDropped(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func decisionLogBuffer_storeAway_keepsAndCountsDropped(
+        _ engine: Engine
+    ) throws {
         let test = try TestDecisions(engine)
         let flaky = SwitchedDatabase(test.inner.database)
         let store = Store(database: flaky, keys: TestStore.keys(), relayDomains: ["relay.example"])
@@ -278,7 +356,8 @@ import Testing
         let grant = try #require(try test.history(.own(sub: sub))?.grant?.number)
         flaky.isAway = true
         buffer.add(try test.record("rd_1", grant: grant), seen: (grant, Self.now + 5))
-        var decisionWrite = try test.decisionWrite(.own(sub: sub), isVerified: true, record: test.record("rd_2"))
+        var decisionWrite = try test.decisionWrite(
+            .own(sub: sub), isVerified: true, record: test.record("rd_2"))
         decisionWrite.realUserStatus = 1
         buffer.add(decisionWrite)
         buffer.add(try test.record("rd_3"))
@@ -291,14 +370,19 @@ import Testing
         flaky.isAway = false
         try buffer.flush()
         #expect(buffer.count == 0)
-        #expect(try store.decisions.newest(DecisionFilter(), limit: 9).map(\.record.id).sorted() == ["rd_1", "rd_2", "rd_3"])
+        #expect(
+            try store.decisions.newest(DecisionFilter(), limit: 9).map(\.record.id).sorted() == [
+                "rd_1", "rd_2", "rd_3",
+            ])
         #expect(try test.history(.own(sub: sub))?.grant?.realUserStatus == 1)
         #expect(try test.history(.own(sub: sub))?.grant?.lastSeenAt == Self.now + 5)
     }
 
     /// If the log falls behind, waiting callers must not wait until all of it is written, which
     /// would take hundreds of milliseconds.
-    @Test(arguments: Engine.all) func decisionLogBuffer_waitForRoom_losesNothing(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func decisionLogBuffer_waitForRoom_losesNothing(
+        _ engine: Engine
+    ) async throws {
         let test = try TestDecisions(engine)
         let flaky = SwitchedDatabase(test.inner.database)
         let store = Store(database: flaky, keys: TestStore.keys(), relayDomains: ["relay.example"])
@@ -324,7 +408,9 @@ import Testing
         #expect(try store.decisions.count(DecisionFilter()) == 1_500)
     }
 
-    @Test(arguments: Engine.all) func groupCommit_someFail_commitsTheOthers(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func groupCommit_someFail_commitsTheOthers(
+        _ engine: Engine
+    ) async throws {
         let test = try TestDecisions(engine)
         let group = GroupCommit(test.inner.database)
         defer { group.close() }
@@ -357,12 +443,16 @@ import Testing
         }
         #expect(written == 196)
         group.close()
-        await #expect(throws: StoreFailure.temporary(.resources)) { _ = try await group.run { _ in 1 } }
+        await #expect(throws: StoreFailure.temporary(.resources)) {
+            _ = try await group.run { _ in 1 }
+        }
         _ = (record, store)
     }
 
     /// From memory, and as if each read had waited for a disk.
-    @Test(arguments: Engine.all, [0, 100]) func groupRead_someFail_answersTheOthers(_ engine: Engine, blocks: Int) async throws {
+    @Test(arguments: Engine.all, [0, 100]) func groupRead_someFail_answersTheOthers(
+        _ engine: Engine, blocks: Int
+    ) async throws {
         let test = try TestDecisions(engine)
         let asked = Mutex(0)
         let group = GroupRead(test.inner.database) {
@@ -377,9 +467,12 @@ import Testing
                 tasks.addTask {
                     let value = try? await group.run { connection throws(StoreFailure) in
                         // Wrong SQL, and our own refusal.
-                        if number % 50 == 7 { _ = try connection.rows("SELECT nothing FROM nowhere") }
+                        if number % 50 == 7 {
+                            _ = try connection.rows("SELECT nothing FROM nowhere")
+                        }
                         if number % 50 == 8 { throw StoreFailure.refused(.invalid, "no") }
-                        return try connection.value("SELECT CAST(\(number) AS BIGINT) + 1", Int64.self)
+                        return try connection.value(
+                            "SELECT CAST(\(number) AS BIGINT) + 1", Int64.self)
                     }
                     return (number, value)
                 }
@@ -391,7 +484,9 @@ import Testing
             #expect(value == ([7, 8].contains(number % 50) ? nil : Int64(number) + 1), "\(number)")
         }
         group.close()
-        await #expect(throws: StoreFailure.temporary(.resources)) { _ = try await group.run { _ in 1 } }
+        await #expect(throws: StoreFailure.temporary(.resources)) {
+            _ = try await group.run { _ in 1 }
+        }
     }
 
     @Test func velocityIndex_userRemoved_isKeptTwoDays() throws {
@@ -405,9 +500,16 @@ import Testing
         #expect(try before["canonical_index"] != velocity)
         #expect(try before["address_index"] != velocity)
         try test.inner.store.users.remove("u1", TestStore.change)
-        #expect(try test.inner.database.values("SELECT velocity_index FROM verified_signups") == [velocity])
-        while try test.inner.store.appRates.deleteExpired(now: TestStore.now + 2 * 86_400) == 1000 {}
-        #expect(try test.inner.database.read { try $0.rows("SELECT velocity_index FROM verified_signups") }.isEmpty)
+        #expect(
+            try test.inner.database.values("SELECT velocity_index FROM verified_signups") == [
+                velocity
+            ])
+        while try test.inner.store.appRates.deleteExpired(now: TestStore.now + 2 * 86_400) == 1000 {
+        }
+        #expect(
+            try test.inner.database.read {
+                try $0.rows("SELECT velocity_index FROM verified_signups")
+            }.isEmpty)
     }
 }
 
@@ -439,5 +541,7 @@ final class SwitchedDatabase: Database {
 
     func close() throws(StoreFailure) { try inner.close() }
 
-    private func check() throws(StoreFailure) { if isAway { throw StoreFailure.temporary(.unreachable, "away") } }
+    private func check() throws(StoreFailure) {
+        if isAway { throw StoreFailure.temporary(.unreachable, "away") }
+    }
 }

@@ -1,7 +1,7 @@
 // The engines on which the whole suite runs, and a fresh store on one of them.
 
-import Database
 import Accounts
+import Database
 import Events
 import Foundation
 import InternetMessage
@@ -27,7 +27,8 @@ struct Engine: Sendable, CustomTestStringConvertible {
         name: String, open: @escaping @Sendable (URL) throws -> any Database,
         make: @escaping @Sendable (URL) throws -> any Database,
         contents: @escaping @Sendable (URL) throws -> [Data] = {
-            try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil).map { try Data(contentsOf: $0) }
+            try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil).map
+            { try Data(contentsOf: $0) }
         }
     ) {
         self.name = name
@@ -73,11 +74,16 @@ struct Engine: Sendable, CustomTestStringConvertible {
             return database
         } contents: { folder in
             // The last read of its files: the server ends with the test.
-            guard let server = servers.withLock({ $0.removeValue(forKey: folder) }) else { return [] }
+            guard let server = servers.withLock({ $0.removeValue(forKey: folder) }) else {
+                return []
+            }
             try server.psql("CHECKPOINT")
-            let all = FileManager.default.enumerator(at: server.folder, includingPropertiesForKeys: [.isRegularFileKey])
-            return (all?.compactMap { $0 as? URL } ?? []).filter { $0.lastPathComponent != "server.log" }
-                .compactMap { try? Data(contentsOf: $0) }
+            let all = FileManager.default.enumerator(
+                at: server.folder, includingPropertiesForKeys: [.isRegularFileKey])
+            return (all?.compactMap { $0 as? URL } ?? []).filter {
+                $0.lastPathComponent != "server.log"
+            }
+            .compactMap { try? Data(contentsOf: $0) }
         }
     }
 
@@ -94,7 +100,9 @@ struct Engine: Sendable, CustomTestStringConvertible {
     private static let isSQLiteOnly: Bool = {
         if ProcessInfo.processInfo.environment["POSTERN_TEST_ENGINES"] == "sqlite" { return true }
         if PostgresServer.installed == nil {
-            print("PostgreSQL's server is not installed: the suite runs on SQLite alone (skipped: postgresql)")
+            print(
+                "PostgreSQL's server is not installed: the suite runs on SQLite alone (skipped: postgresql)"
+            )
         }
         return PostgresServer.installed == nil
     }()
@@ -105,7 +113,8 @@ final class TemporaryFolder: Sendable {
     let url: URL
 
     init() throws {
-        url = FileManager.default.temporaryDirectory.appendingPathComponent("postern-store-\(UUID().uuidString)")
+        url = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-store-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
@@ -126,7 +135,8 @@ final class TestStore: Sendable {
         folder = try TemporaryFolder()
         database = try engine.make(folder.url)
         store = Store(
-            database: database, keys: Self.keys(), relayDomains: ["relay.example", "old-relay.example"])
+            database: database, keys: Self.keys(),
+            relayDomains: ["relay.example", "old-relay.example"])
         _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)
     }
 
@@ -139,28 +149,36 @@ final class TestStore: Sendable {
 
     /// Adds a user with one verified inbox.
     @discardableResult
-    func user(_ id: String, inbox: String? = nil, name: String? = nil, isVerified: Bool = true) throws -> User {
+    func user(
+        _ id: String, inbox: String? = nil, name: String? = nil, isVerified: Bool = true
+    ) throws -> User {
         try store.users.add(
-            id: id, name: name, inbox: Self.inbox(inbox ?? "\(id)@home.example"), isVerified: isVerified, Self.change)
+            id: id, name: name, inbox: Self.inbox(inbox ?? "\(id)@home.example"),
+            isVerified: isVerified, Self.change)
     }
 
     /// A relay address of a user with a team.
-    func address(_ user: String, team: String = "juice", app: String? = nil) throws -> RelayAddress {
+    func address(_ user: String, team: String = "juice", app: String? = nil) throws -> RelayAddress
+    {
         try store.addresses.issue(team: team, user: user, app: app, Self.change).address
     }
 
     /// The lease for event delivery.
     func deliveryLease() throws -> Lease {
         let seen = try store.leases.state(OutboxRepository.lease)
-        return try #require(try store.leases.take(OutboxRepository.lease, seen: seen, holder: "test"))
+        return try #require(
+            try store.leases.take(OutboxRepository.lease, seen: seen, holder: "test"))
     }
 
-    static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
+    static func inbox(_ text: String) throws -> InboxAddress {
+        InboxAddress(try AddrSpec.typed(text))
+    }
 }
 
 /// Expects a refusal with this code.
 func expectRefusal(
-    _ code: StoreFailure.Refused, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+    _ code: StoreFailure.Refused, _ body: () throws -> Void,
+    sourceLocation: SourceLocation = #_sourceLocation
 ) {
     do {
         try body()
@@ -183,20 +201,27 @@ extension Database {
     func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
         var thrown: (any Error)?
         do {
-            return try read { connection throws(StoreFailure) in try attempt(body, connection, &thrown) }
+            return try read { connection throws(StoreFailure) in
+                try attempt(body, connection, &thrown)
+            }
         } catch { throw thrown ?? error }
     }
 
     @discardableResult
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func write<T>(
+        _ durability: Durability, _ body: (any DatabaseConnection) throws -> T
+    ) throws -> T {
         var thrown: (any Error)?
         do {
-            return try write(durability) { connection throws(StoreFailure) in try attempt(body, connection, &thrown) }
+            return try write(durability) { connection throws(StoreFailure) in
+                try attempt(body, connection, &thrown)
+            }
         } catch { throw thrown ?? error }
     }
 
     private func attempt<T>(
-        _ body: (any DatabaseConnection) throws -> T, _ connection: any DatabaseConnection, _ thrown: inout (any Error)?
+        _ body: (any DatabaseConnection) throws -> T, _ connection: any DatabaseConnection,
+        _ thrown: inout (any Error)?
     ) throws(StoreFailure) -> T {
         do {
             return try body(connection)
@@ -209,12 +234,15 @@ extension Database {
 
 extension TestStore {
     /// The account of a row.
-    static func number(_ stored: Int64) throws -> AccountNumber { try #require(AccountNumber(UInt64(stored))) }
+    static func number(_ stored: Int64) throws -> AccountNumber {
+        try #require(AccountNumber(UInt64(stored)))
+    }
 
     /// A reported failure of a message with this nonce.
     static func failure(_ nonce: UInt64, sentDay: Int64 = today, now: Int64 = now) -> InboxFailure {
         let today = UInt64(Day.number(now))
-        return InboxFailure(nonce: nonce, expiryDay: today + 12, sentDay: UInt64(sentDay), day: today)
+        return InboxFailure(
+            nonce: nonce, expiryDay: today + 12, sentDay: UInt64(sentDay), day: today)
     }
 
     /// One failure is enough.

@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct EventTypeTests {
     private static let endpoints = DocumentSection("events", by: "EventTypeTests", in: "EVENTS.md")
-    private static let streams = DocumentSection("events", by: "EventTypeTests", in: "SHARED_SIGNALS.md")
+    private static let streams = DocumentSection(
+        "events", by: "EventTypeTests", in: "SHARED_SIGNALS.md")
 
     /// `RISC account-purged` in place of the whole URI of a standard.
     private static func title(_ uri: String) -> String {
@@ -19,7 +20,9 @@ import Testing
         let rows = EventType.allCases.compactMap { type in
             type.facts.endpoint.map { "| `\(type.rawValue)` | \($0.happened) | \($0.remedy) |\n" }
         }
-        #expect(try Self.endpoints.holds("| type | what happened | what to do |\n|---|---|---|\n" + rows.joined()))
+        #expect(
+            try Self.endpoints.holds(
+                "| type | what happened | what to do |\n|---|---|---|\n" + rows.joined()))
     }
 
     @Test func sharedSignalsDocument_typesOfStreams_areThoseDeclared() throws {
@@ -40,7 +43,9 @@ import Testing
         for facts in EventType.allCases.map(\.facts) where facts.stream == nil {
             #expect(facts.endpoint != nil)
         }
-        #expect(!EventType.notifications.contains(.sourceStopped) && EventType.notifications.contains(.test))
+        #expect(
+            !EventType.notifications.contains(.sourceStopped)
+                && EventType.notifications.contains(.test))
         #expect(EventType.supportedURIs.count == 12)
     }
 }

@@ -13,11 +13,13 @@ import Testing
 
     private static func forward(_ author: String, _ account: Int64) throws -> ForwardAttribution {
         ForwardAttribution(
-            author: try #require(AddrSpec(envelope: author)), account: try #require(AccountNumber(UInt64(account))),
+            author: try #require(AddrSpec(envelope: author)),
+            account: try #require(AccountNumber(UInt64(account))),
             isRegistered: true)
     }
 
-    @Test(arguments: Engine.all) func lastMail_ofSeveralMessages_isTheLatestSealedAndGoneAfterAMonth(_ engine: Engine) throws {
+    @Test(arguments: Engine.all)
+    func lastMail_ofSeveralMessages_isTheLatestSealedAndGoneAfterAMonth(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna")
         let account = try test.address("anna").account.number
@@ -37,12 +39,14 @@ import Testing
         late.add(try Self.forward("three@juice.example", account), at: TestStore.now - 5)
         try late.flush()
         #expect(try last()?.sender == "two@juice.example")
-        let octets = try #require(try test.database.value("SELECT sender_sealed FROM last_mail", [UInt8].self))
+        let octets = try #require(
+            try test.database.value("SELECT sender_sealed FROM last_mail", [UInt8].self))
         #expect(octets.firstRange(of: Array("juice".utf8)) == nil)
         // Neither shown nor kept for longer than thirty days.
         let end = TestStore.now + 30 * Self.day
         #expect(try last(end - 1) != nil && last(end) == nil)
-        #expect(try persons.deleteLastMail(now: end - 1) == 0 && persons.deleteLastMail(now: end) == 1)
+        #expect(
+            try persons.deleteLastMail(now: end - 1) == 0 && persons.deleteLastMail(now: end) == 1)
     }
 
     @Test func buffer_whileTheStoreIsAway_keepsTheLatest() throws {
@@ -51,13 +55,18 @@ import Testing
         let account = try test.address("anna").account.number
         let buffer = test.store.persons.lastMailBuffer()
         buffer.add(try Self.forward("one@juice.example", account), at: TestStore.now)
-        try test.database.write(.relaxed) { try $0.runScript("ALTER TABLE last_mail RENAME TO away") }
+        try test.database.write(.relaxed) {
+            try $0.runScript("ALTER TABLE last_mail RENAME TO away")
+        }
         #expect(throws: StoreFailure.self) { try buffer.flush() }
         buffer.add(try Self.forward("two@juice.example", account), at: TestStore.now + 1)
-        try test.database.write(.relaxed) { try $0.runScript("ALTER TABLE away RENAME TO last_mail") }
+        try test.database.write(.relaxed) {
+            try $0.runScript("ALTER TABLE away RENAME TO last_mail")
+        }
         try buffer.flush()
         #expect(
-            try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now + 1).first?.lastMail?.sender
+            try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now + 1).first?
+                .lastMail?.sender
                 == "two@juice.example")
     }
 }

@@ -3,9 +3,9 @@
 
 import Accounts
 import Database
+import Support
 import TestSupport
 import Testing
-import Support
 
 @Suite(.blocking) struct ListPageTests {
     private static let change = TestStore.change
@@ -13,23 +13,30 @@ import Support
     /// Accounts in the order of their numbers. Team `gone` was removed, but its rows still exist;
     /// u2 has a second address.
     private static let accounts = [
-        ("juice", "u1"), ("gone", "u4"), ("gone", "u5"), ("gone", "u1"), ("juice", "u2"), ("milk", "u1"), ("juice", "u3"),
+        ("juice", "u1"), ("gone", "u4"), ("gone", "u5"), ("gone", "u1"), ("juice", "u2"),
+        ("milk", "u1"), ("juice", "u3"),
     ]
 
     private func world(_ engine: Engine) throws -> TestStore {
         let test = try TestStore(engine)
-        for team in ["milk", "gone"] { _ = try test.store.teams.add(id: team, name: team, Self.change) }
+        for team in ["milk", "gone"] {
+            _ = try test.store.teams.add(id: team, name: team, Self.change)
+        }
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, Self.change)
         for number in 1...5 { try test.user("u\(number)") }
         for (team, user) in Self.accounts { _ = try test.address(user, team: team) }
         try test.store.addresses.retire(try test.address("u2").address, Self.change)
         _ = try test.address("u2")
-        try test.database.write(.durable) { try $0.run("UPDATE teams SET removed_at = 1 WHERE handle = 'gone'") }
+        try test.database.write(.durable) {
+            try $0.run("UPDATE teams SET removed_at = 1 WHERE handle = 'gone'")
+        }
         return test
     }
 
     /// All pages of a listing.
-    private func pages<Row>(_ read: (Int64?) throws -> (rows: [Row], next: Int64?)) throws -> [[Row]] {
+    private func pages<Row>(
+        _ read: (Int64?) throws -> (rows: [Row], next: Int64?)
+    ) throws -> [[Row]] {
         var pages: [[Row]] = []
         var place: Int64?
         repeat {
@@ -43,27 +50,46 @@ import Support
     /// The same store, with a record of its statements.
     private func recorded(_ test: TestStore) -> (RecordingDatabase, Store) {
         let recorder = RecordingDatabase(test.database)
-        return (recorder, Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]))
+        return (
+            recorder,
+            Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        )
     }
 
-    private static let filters: [(team: String?, user: String?)] = [(nil, nil), ("juice", nil), (nil, "u1"), ("milk", "u1")]
+    private static let filters: [(team: String?, user: String?)] = [
+        (nil, nil), ("juice", nil), (nil, "u1"), ("milk", "u1"),
+    ]
 
-    @Test(arguments: Engine.all) func page_accountsOrAddresses_readsLimitedRows(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func page_accountsOrAddresses_readsLimitedRows(
+        _ engine: Engine
+    ) throws {
         let test = try world(engine)
         let (recorder, store) = recorded(test)
         for (team, user) in Self.filters {
-            let accounts = try pages { try store.accounts.page(team: team, user: user, after: $0, limit: 2) }
-            let expected = Self.accounts.filter { $0.0 != "gone" && (team ?? $0.0) == $0.0 && (user ?? $0.1) == $0.1 }
-            #expect(accounts.joined().map { "\($0.teamID) \($0.userID ?? "")" } == expected.map { "\($0.0) \($0.1)" })
+            let accounts = try pages {
+                try store.accounts.page(team: team, user: user, after: $0, limit: 2)
+            }
+            let expected = Self.accounts.filter {
+                $0.0 != "gone" && (team ?? $0.0) == $0.0 && (user ?? $0.1) == $0.1
+            }
+            #expect(
+                accounts.joined().map { "\($0.teamID) \($0.userID ?? "")" }
+                    == expected.map { "\($0.0) \($0.1)" })
             #expect(accounts.allSatisfy { $0.count <= 2 })
-            let addresses = try pages { try store.addresses.page(team: team, user: user, after: $0, limit: 2) }
-            #expect(addresses.joined().map(\.account.number) == addresses.joined().map(\.account.number).sorted())
+            let addresses = try pages {
+                try store.addresses.page(team: team, user: user, after: $0, limit: 2)
+            }
+            #expect(
+                addresses.joined().map(\.account.number)
+                    == addresses.joined().map(\.account.number).sorted())
             let all = try test.store.addresses.addresses(team: team, user: user)
             #expect(addresses.joined().count == all.count && Set(addresses.joined()) == Set(all))
         }
         #expect(try store.users.all(limit: 2).map(\.id) == ["u1", "u2"])
         #expect(try store.users.all(after: "u2", limit: 2).map(\.id) == ["u3", "u4"])
-        let asked = recorder.statements.keys.filter { $0.contains("accounts a") || $0.contains("FROM users WHERE handle >") }
+        let asked = recorder.statements.keys.filter {
+            $0.contains("accounts a") || $0.contains("FROM users WHERE handle >")
+        }
         #expect(asked.count > 3)
         for sql in asked {
             #expect(sql.contains("LIMIT") || sql.contains("a.id <= ?"), "\(sql)")
@@ -86,15 +112,21 @@ import Support
         #expect(recorder.statements.count > 5)
         // Transfers themselves are few.
         for (sql, arguments) in recorder.statements where !sql.contains("FROM app_transfers x") {
-            let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
+            let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map {
+                try $0["detail"] as String
+            }
             // A subquery that is limited to a piece may be read as a whole.
             let parts = plan.filter { $0.hasPrefix("CO-ROUTINE ") || $0.hasPrefix("MATERIALIZE ") }
                 .compactMap { $0.split(separator: " ").last.map { "SCAN \($0)" } }
-            let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !parts.contains($0) }
+            let scans = plan.filter {
+                $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !parts.contains($0)
+            }
             #expect(scans.isEmpty, "\(sql): \(plan)")
             // The accounts of one user are few, so they may be sorted.
             if sql.contains("a.user_id = ?") {
-                #expect(plan.contains { $0.contains("accounts_of_user") || $0.contains("user_id=?") }, "\(sql): \(plan)")
+                #expect(
+                    plan.contains { $0.contains("accounts_of_user") || $0.contains("user_id=?") },
+                    "\(sql): \(plan)")
                 continue
             }
             #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(sql): \(plan)")
@@ -120,7 +152,9 @@ import Support
         let bounded = try count(3)
         #expect(bounded == 4 && pieces == 2)
         #expect(try count(7) == 7)
-        #expect(BoundedCount.text(100_000) == "100000" && BoundedCount.text(100_001) == "more than 100,000")
+        #expect(
+            BoundedCount.text(100_000) == "100000"
+                && BoundedCount.text(100_001) == "more than 100,000")
     }
 
     @Test(arguments: Engine.all) func dependents_bounded_stopAtTheBound(_ engine: Engine) throws {
@@ -132,11 +166,13 @@ import Support
         #expect(bounded.accounts == 2 && bounded.addresses == 2)
         #expect(try store.teams.accountCount("juice") == 3)
         #expect(try store.apps.dependents(team: "juice", clientID: "com.juice").grants == 3)
-        #expect(try store.apps.dependents(team: "juice", clientID: "com.juice", upTo: 1).grants == 2)
+        #expect(
+            try store.apps.dependents(team: "juice", clientID: "com.juice", upTo: 1).grants == 2)
         let account = try #require(try store.accounts.accounts(team: "juice", user: "u3").first)
         try store.grants.revokeAll(account: account.number, Self.change)
         #expect(try store.apps.dependents(team: "juice", clientID: "com.juice").grants == 2)
-        let transfer = try store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
+        let transfer = try store.transfers.start(
+            team: "juice", app: "com.juice", to: "milk", Self.change)
         #expect(transfer.waiting == 3 && transfer.moved == 0 && transfer.subjects == 0)
         _ = try store.transfers.finish(app: "com.juice", Self.change)
         let moved = try #require(try store.transfers.transfers(app: "com.juice", upTo: 1).first)
@@ -151,16 +187,25 @@ extension ListPageTests {
     private func write(_ test: TestStore, _ lines: [(at: Int64, action: String)]) throws {
         try test.database.write(.durable) { connection in
             for (number, line) in lines.enumerated() {
-                try connection.audit(Change(actor: "uid:\(number % 2)", now: TestStore.now + line.at), line.action, "\(number)")
+                try connection.audit(
+                    Change(actor: "uid:\(number % 2)", now: TestStore.now + line.at), line.action,
+                    "\(number)")
             }
         }
     }
 
-    @Test(arguments: Engine.all) func auditPage_anyFilter_readsRangesBackwards(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func auditPage_anyFilter_readsRangesBackwards(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let audit = test.store.audit
-        try write(test, (Int64(1)...20).map { (at: $0 * 100_000, action: $0 % 5 == 0 ? "rare.one" : "common.two") })
-        #expect(try audit.page(action: "rare.one", limit: 10, range: 3).rows.map(\.subject) == ["19"])
+        try write(
+            test,
+            (Int64(1)...20).map {
+                (at: $0 * 100_000, action: $0 % 5 == 0 ? "rare.one" : "common.two")
+            })
+        #expect(
+            try audit.page(action: "rare.one", limit: 10, range: 3).rows.map(\.subject) == ["19"])
         let rare = try pages { try audit.page(action: "rare.*", before: $0, limit: 10, range: 3) }
         #expect(rare.joined().map(\.subject) == ["19", "14", "9", "4"])
         let all = try pages { try audit.page(before: $0, limit: 10, range: 3) }
@@ -168,23 +213,32 @@ extension ListPageTests {
         #expect(Array(all.joined()) == whole && all.allSatisfy { $0.count <= 3 })
         // As many subjects as a user's accounts may need.
         let subjects = (1...1_500).map { "\($0)" }
-        #expect(try audit.page(action: "rare.one", subjects: subjects, limit: 10).rows.map(\.subject) == ["19", "14", "9", "4"])
+        #expect(
+            try audit.page(action: "rare.one", subjects: subjects, limit: 10).rows.map(\.subject)
+                == ["19", "14", "9", "4"])
         // A full page ends at its last line.
-        let common = try pages { try audit.page(actor: "uid:*", action: "common.two", before: $0, limit: 2, range: 5) }
+        let common = try pages {
+            try audit.page(actor: "uid:*", action: "common.two", before: $0, limit: 2, range: 5)
+        }
         #expect(common.joined().count == 16 && Set(common.joined().map(\.subject)).count == 16)
         #expect(try audit.page(actor: "uid:1", limit: 100).rows.count == 10)
-        let recent = try pages { try audit.page(since: TestStore.now + 1_600_000, before: $0, limit: 10, range: 3) }
+        let recent = try pages {
+            try audit.page(since: TestStore.now + 1_600_000, before: $0, limit: 10, range: 3)
+        }
         #expect(recent.joined().map(\.subject) == ["19", "18", "17", "16", "15"])
         #expect(recent.count < all.count, "what is older by more than a day ends it")
     }
 
     /// All lines of an import have the time at which it began.
-    @Test(arguments: Engine.all) func auditPage_linesOfOneTime_doNotHideOlder(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func auditPage_linesOfOneTime_doNotHideOlder(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let earlier = [Int64](repeating: 1_000_000 - 3_600, count: 9)
         try write(test, ([1_000_000] + earlier + [1_000_001]).map { (at: $0, action: "user.add") })
         let found = try pages {
-            try test.store.audit.page(since: TestStore.now + 1_000_000, before: $0, limit: 10, range: 3)
+            try test.store.audit.page(
+                since: TestStore.now + 1_000_000, before: $0, limit: 10, range: 3)
         }
         #expect(found.joined().map(\.subject) == ["10", "0"])
     }

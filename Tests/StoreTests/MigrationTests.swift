@@ -47,7 +47,9 @@ import Testing
     }
 
     /// `store migrate --plan` would show a statement that it cannot read as one that takes no time.
-    @Test(arguments: Engine.all) func schema_everyStatement_isUnderstoodByPlans(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func schema_everyStatement_isUnderstoodByPlans(
+        _ engine: Engine
+    ) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
         defer { try? database.close() }
@@ -65,7 +67,9 @@ import Testing
 
     // MARK: Migrating
 
-    @Test(arguments: Engine.all) func migrate_emptyDatabase_appliesEachMigrationOnce(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_emptyDatabase_appliesEachMigrationOnce(
+        _ engine: Engine
+    ) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
         defer { try? database.close() }
@@ -76,34 +80,54 @@ import Testing
         let again = try Self.next.migrate(database, now: 2)
         #expect(again == MigrationReport(from: 2, to: 2, applied: []))
         #expect(try Self.next.pending(database).isEmpty && Self.next.isBegun(database))
-        #expect(try database.values("SELECT applied_at FROM schema_migrations ORDER BY version", Int64.self) == [1, 1])
+        #expect(
+            try database.values(
+                "SELECT applied_at FROM schema_migrations ORDER BY version", Int64.self) == [1, 1])
     }
 
-    @Test(arguments: Engine.all) func migrate_storeWithRows_keepsThemAndAddsWhatIsMissing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_storeWithRows_keepsThemAndAddsWhatIsMissing(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
-        #expect(try Self.next.migrate(test.database, now: 2) == MigrationReport(from: 1, to: 2, applied: ["0002-second"]))
-        #expect(try test.database.values("SELECT motto FROM teams", String.self) == ["The Juice Company"])
+        #expect(
+            try Self.next.migrate(test.database, now: 2)
+                == MigrationReport(from: 1, to: 2, applied: ["0002-second"]))
+        #expect(
+            try test.database.values("SELECT motto FROM teams", String.self) == [
+                "The Juice Company"
+            ])
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 3)
         #expect(try test.store.users.all().map(\.id) == ["anna", "bob", "eve"])
-        #expect(try test.store.inboxes.inboxes(user: "eve").map(\.address.revealed.wireForm) == ["eve@home.example"])
+        #expect(
+            try test.store.inboxes.inboxes(user: "eve").map(\.address.revealed.wireForm) == [
+                "eve@home.example"
+            ])
         try test.store.users.remove("bob", TestStore.change)
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 2)
     }
 
-    @Test(arguments: Engine.all) func migrate_brokenMigration_leavesNothingBehind(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_brokenMigration_leavesNothingBehind(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         let broken = Migration(
             version: 2, name: "broken",
-            sql: "UPDATE teams SET name = ''; CREATE TABLE half (id {id}); CREATE TABLE half (id {id})")
+            sql:
+                "UPDATE teams SET name = ''; CREATE TABLE half (id {id}); CREATE TABLE half (id {id})"
+        )
         #expect(throws: StoreFailure.permanent(.statement)) {
             try Migrator(migrations: Migration.all + [broken]).migrate(test.database, now: 2)
         }
-        #expect(throws: StoreFailure.permanent(.statement)) { try test.database.read { try $0.rows("SELECT * FROM half", []) } }
+        #expect(throws: StoreFailure.permanent(.statement)) {
+            try test.database.read { try $0.rows("SELECT * FROM half", []) }
+        }
         #expect(try test.store.teams.all().map(\.name) == ["The Juice Company"])
         #expect(try Self.next.migrate(test.database, now: 3).applied == ["0002-second"])
     }
 
-    @Test(arguments: Engine.all) func migrate_twoProcessesAtOnce_applyEachMigrationOnce(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func migrate_twoProcessesAtOnce_applyEachMigrationOnce(
+        _ engine: Engine
+    ) async throws {
         let test = try filled(engine)
         let other = try engine.open(test.folder.url)
         defer { try? other.close() }
@@ -119,7 +143,9 @@ import Testing
 
     /// A migration must see changes that were committed while it waited for its locks, so that a
     /// copied table loses no row.
-    @Test(arguments: Engine.all) func migrate_whileAnotherHostWrites_includesItsRows(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_whileAnotherHostWrites_includesItsRows(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         let host = try engine.open(test.folder.url)
         defer { try? host.close() }
@@ -153,7 +179,9 @@ import Testing
     }
 
     /// Commands that show their effects use a rehearsal, also with the tables of a later migration.
-    @Test(arguments: Engine.all) func rehearsal_afterTheSecondMigration_changesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func rehearsal_afterTheSecondMigration_changesNothing(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         _ = try Self.next.migrate(test.database, now: 2)
         let left = try test.database.rehearse { database throws(StoreFailure) in
@@ -165,44 +193,64 @@ import Testing
         }
         #expect(left == 2)
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 3)
-        #expect(try test.database.values("SELECT motto FROM teams", String.self) == ["The Juice Company"])
+        #expect(
+            try test.database.values("SELECT motto FROM teams", String.self) == [
+                "The Juice Company"
+            ])
     }
 
     // MARK: Refusals
 
-    @Test(arguments: Engine.all) func migrate_storeOfANewerProgram_isRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_storeOfANewerProgram_isRefused(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         _ = try Self.next.migrate(test.database, now: 2)
         for attempt in [
-            { _ = try Migrator().migrate(test.database, now: 3) }, { _ = try Migrator().pending(test.database) },
+            { _ = try Migrator().migrate(test.database, now: 3) },
+            { _ = try Migrator().pending(test.database) },
             { _ = try Migrator().plan(test.database) },
         ] {
             let error = #expect(throws: StoreFailure.self, performing: attempt)
             #expect(error?.code == .permanent(.newerSchema))
-            #expect(error?.message.contains("version 2, this program knows up to 1") == true, "\(String(describing: error))")
+            #expect(
+                error?.message.contains("version 2, this program knows up to 1") == true,
+                "\(String(describing: error))")
         }
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 3)
     }
 
     /// Until the first release, a change of the schema edits the first migration.
-    @Test(arguments: Engine.all) func migrate_storeOfAnotherEdit_isToldToStartAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_storeOfAnotherEdit_isToldToStartAgain(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         let edited = Migration(
-            version: 1, name: "schema", sql: try #require(Migration.all.first).sql + "\nCREATE TABLE more (id {id});")
+            version: 1, name: "schema",
+            sql: try #require(Migration.all.first).sql + "\nCREATE TABLE more (id {id});")
         // Also with a later migration: the edit is the reason of the refusal.
         for migrations in [[edited], [edited, Self.second]] {
             let migrator = Migrator(migrations: migrations)
-            let error = #expect(throws: StoreFailure.self) { try migrator.migrate(test.database, now: 2) }
+            let error = #expect(throws: StoreFailure.self) {
+                try migrator.migrate(test.database, now: 2)
+            }
             #expect(error?.code == .permanent(.changedMigration))
-            #expect(error?.message.contains("another edit of 0001-schema") == true, "\(String(describing: error))")
-            #expect(error?.message.contains("start again with postern init in an empty folder") == true)
-            #expect(throws: StoreFailure.permanent(.changedMigration)) { try migrator.plan(test.database) }
+            #expect(
+                error?.message.contains("another edit of 0001-schema") == true,
+                "\(String(describing: error))")
+            #expect(
+                error?.message.contains("start again with postern init in an empty folder") == true)
+            #expect(throws: StoreFailure.permanent(.changedMigration)) {
+                try migrator.plan(test.database)
+            }
         }
         #expect(try test.store.users.all().count == 3)
     }
 
     /// After the first release this is true of every applied migration.
-    @Test(arguments: Engine.all) func migrate_editedSecondMigration_isRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func migrate_editedSecondMigration_isRefused(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         _ = try Self.next.migrate(test.database, now: 2)
         let edited = Migration(version: 2, name: "second", sql: "CREATE TABLE other (id {id})")
@@ -215,7 +263,9 @@ import Testing
 
     // MARK: Plans
 
-    @Test(arguments: Engine.all) func plan_storeWithRows_countsThemAndChangesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func plan_storeWithRows_countsThemAndChangesNothing(
+        _ engine: Engine
+    ) throws {
         let test = try filled(engine)
         let plan = try Self.next.plan(test.database)
         #expect(plan.map(\.title) == ["0002-second"])
@@ -241,16 +291,22 @@ import Testing
 
     /// The report for an operator before an upgrade: the rows of existing tables, without tables
     /// that the migrations create.
-    @Test(arguments: Engine.all) func plan_severalMigrations_namesTablesReadOrWrittenAndWhatOlderProgramsMiss(
+    @Test(arguments: Engine.all)
+    func plan_severalMigrations_namesTablesReadOrWrittenAndWhatOlderProgramsMiss(
         _ engine: Engine
     ) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
         defer { try? database.close() }
         let first = Migration(
-            version: 1, name: "first", sql: "CREATE TABLE old (id {id}, a {int}, b {int}) {strict}; CREATE TABLE gone (id {id})")
+            version: 1, name: "first",
+            sql:
+                "CREATE TABLE old (id {id}, a {int}, b {int}) {strict}; CREATE TABLE gone (id {id})"
+        )
         _ = try Migrator(migrations: [first]).migrate(database, now: 1)
-        try database.write(.relaxed) { for number in 1...3 { try $0.run("INSERT INTO old (a) VALUES (\(number))", []) } }
+        try database.write(.relaxed) {
+            for number in 1...3 { try $0.run("INSERT INTO old (a) VALUES (\(number))", []) }
+        }
         let migrations = [
             first,
             Migration(
@@ -297,12 +353,21 @@ import Testing
                     """),
         ]
         let plan = try Migrator(migrations: migrations).plan(database)
-        func passes(_ index: Int) -> [String] { plan[index].passes.map { "\($0.work) \($0.rows) \($0.table)" } }
-        #expect(plan.map(\.title) == ["0002-adds", "0003-goesThrough", "0004-removes", "0005-keepsName"])
+        func passes(_ index: Int) -> [String] {
+            plan[index].passes.map { "\($0.work) \($0.rows) \($0.table)" }
+        }
+        #expect(
+            plan.map(\.title) == [
+                "0002-adds", "0003-goesThrough", "0004-removes", "0005-keepsName",
+            ])
         #expect(passes(0).isEmpty && plan[0].removed.isEmpty)
-        #expect(passes(1) == ["read 3 old", "rewrite 3 old", "rewrite 3 old", "read 3 old"] && plan[1].removed.isEmpty)
+        #expect(
+            passes(1) == ["read 3 old", "rewrite 3 old", "rewrite 3 old", "read 3 old"]
+                && plan[1].removed.isEmpty)
         #expect(plan[2].removed == ["old.b", "gone", "old.d"])
-        #expect(passes(3) == ["rewrite 3 old", "read 3 old", "rewrite 3 old", "rewrite 3 old"] && plan[3].removed.isEmpty)
+        #expect(
+            passes(3) == ["rewrite 3 old", "read 3 old", "rewrite 3 old", "rewrite 3 old"]
+                && plan[3].removed.isEmpty)
         #expect(plan[0].octets == 0 && plan[1].octets == 3 * (40 + 600 + 600 + 40))
         // The planned migrations can be applied.
         #expect(try Migrator(migrations: migrations).migrate(database, now: 2).applied.count == 4)

@@ -18,7 +18,10 @@ import Testing
         let events: [String]
         let act: @Sendable (TestStore, AuthorizedGrant) throws -> Void
 
-        init(_ description: String, _ events: [String], _ act: @escaping @Sendable (TestStore, AuthorizedGrant) throws -> Void) {
+        init(
+            _ description: String, _ events: [String],
+            _ act: @escaping @Sendable (TestStore, AuthorizedGrant) throws -> Void
+        ) {
             testDescription = description
             self.events = events
             self.act = act
@@ -34,20 +37,28 @@ import Testing
             try $0.store.addresses.setForwarding($1.relayAddress!.address, on: false, change)
             try $0.store.addresses.setForwarding($1.relayAddress!.address, on: true, change)
         },
-        Way("address retired and another issued", ["email-disabled com.juice", "email-enabled com.juice"]) {
+        Way(
+            "address retired and another issued",
+            ["email-disabled com.juice", "email-enabled com.juice"]
+        ) {
             try $0.store.addresses.retire($1.relayAddress!.address, change)
             _ = try $0.store.addresses.issue(team: "juice", user: "u1", change)
         },
-        Way("last verified inbox removed and another confirmed", ["email-disabled com.juice", "email-enabled com.juice"]) {
+        Way(
+            "last verified inbox removed and another confirmed",
+            ["email-disabled com.juice", "email-enabled com.juice"]
+        ) {
             test, _ in
             try test.store.inboxes.remove(user: "u1", .number(1), change)
             let inbox = try test.store.inboxes.add(
-                user: "u1", TestStore.inbox("new@home.example"), isVerified: false, isReplyOnly: false, change)
+                user: "u1", TestStore.inbox("new@home.example"), isVerified: false,
+                isReplyOnly: false, change)
             _ = try test.store.inboxes.confirm(user: "u1", .number(inbox.number), change)
         },
         Way("one of two inboxes removed", []) { test, _ in
             _ = try test.store.inboxes.add(
-                user: "u1", TestStore.inbox("new@home.example"), isVerified: true, isReplyOnly: false, change)
+                user: "u1", TestStore.inbox("new@home.example"), isVerified: true,
+                isReplyOnly: false, change)
             try test.store.inboxes.remove(user: "u1", .number(1), change)
         },
         Way("grant revoked", ["consent-revoked com.juice"]) {
@@ -57,13 +68,22 @@ import Testing
             try $0.store.grants.revokeAll(account: $1.account.number, change)
             try $0.store.addresses.setForwarding($1.relayAddress!.address, on: false, change)
         },
-        Way("account deleted", ["account-delete com.juice"]) { try $0.store.accounts.delete(account: $1.account.number, change) },
-        Way("account deleted after the grant was revoked", ["consent-revoked com.juice", "account-delete com.juice"]) {
+        Way("account deleted", ["account-delete com.juice"]) {
+            try $0.store.accounts.delete(account: $1.account.number, change)
+        },
+        Way(
+            "account deleted after the grant was revoked",
+            ["consent-revoked com.juice", "account-delete com.juice"]
+        ) {
             try $0.store.grants.revokeAll(account: $1.account.number, change)
             try $0.store.accounts.delete(account: $1.account.number, change)
         },
-        Way("user removed", ["account-delete com.juice"]) { test, _ in try test.store.users.remove("u1", change) },
-        Way("team removed", ["account-delete com.juice"]) { test, _ in try test.store.teams.remove("juice", change) },
+        Way("user removed", ["account-delete com.juice"]) { test, _ in
+            try test.store.users.remove("u1", change)
+        },
+        Way("team removed", ["account-delete com.juice"]) { test, _ in
+            try test.store.teams.remove("juice", change)
+        },
         Way("app removed, another of the group left", []) { test, _ in
             try test.store.apps.remove(team: "juice", clientID: "com.juice.web", change)
         },
@@ -77,7 +97,9 @@ import Testing
         },
     ]
 
-    @Test(arguments: Engine.all, ways) func outbox_eachChange_writesItsEvents(_ engine: Engine, _ way: Way) throws {
+    @Test(arguments: Engine.all, ways) func outbox_eachChange_writesItsEvents(
+        _ engine: Engine, _ way: Way
+    ) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try way.act(test, account)
@@ -86,7 +108,9 @@ import Testing
         #expect(Set(events.map(\.jti)).count == events.count)
         #expect(events.allSatisfy { $0.accountNumber == account.account.number })
         // The test's clock does not move, so the order of the changes is added to the time.
-        #expect(events.reversed().map(\.eventTime) == way.events.indices.map { TestStore.now * 1000 + Int64($0) })
+        #expect(
+            events.reversed().map(\.eventTime)
+                == way.events.indices.map { TestStore.now * 1000 + Int64($0) })
         // The delivery finds all written events, even if their objects were removed since.
         let endpoints = try test.store.outbox.waitingEndpoints()
         #expect(endpoints.reduce(0) { $0 + $1.pending } == way.events.count)
@@ -104,19 +128,28 @@ import Testing
         try test.store.addresses.setForwarding(address, on: false, ahead)
         try test.store.addresses.setForwarding(address, on: true, Self.change)
         try test.store.accounts.delete(account: account.account.number, Self.change)
-        let times = Dictionary(grouping: try test.store.outbox.events().reversed(), by: \.audience).mapValues {
-            $0.map(\.eventTime)
-        }
+        let times = Dictionary(grouping: try test.store.outbox.events().reversed(), by: \.audience)
+            .mapValues {
+                $0.map(\.eventTime)
+            }
         let start = (TestStore.now + 20) * 1000
         // One change has one time for all endpoints.
-        #expect(times == ["com.juice": [start, start + 1, start + 2], "com.press": [start, start + 1, start + 2]])
+        #expect(
+            times == [
+                "com.juice": [start, start + 1, start + 2],
+                "com.press": [start, start + 1, start + 2],
+            ])
     }
 
-    @Test(arguments: Engine.all) func eventTime_changeMadeNow_hasMilliseconds(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func eventTime_changeMadeNow_hasMilliseconds(
+        _ engine: Engine
+    ) throws {
         let test = try LifecycleTests.world(engine)
-        let address = try #require(try LifecycleTests.authorize(test, "com.juice").relayAddress).address
+        let address = try #require(try LifecycleTests.authorize(test, "com.juice").relayAddress)
+            .address
         let before = Int64(Date().timeIntervalSince1970 * 1000)
-        try test.store.addresses.setForwarding(address, on: false, Change(actor: "uid:0", now: before / 1000))
+        try test.store.addresses.setForwarding(
+            address, on: false, Change(actor: "uid:0", now: before / 1000))
         let after = Int64(Date().timeIntervalSince1970 * 1000)
         let time = try #require(try test.store.outbox.events().first).eventTime
         // A machine that was suspended for seconds in between writes the whole second.
@@ -132,20 +165,27 @@ import Testing
         #expect(try test.store.outbox.events().reversed().map(\.email) == [address.wireForm, nil])
     }
 
-    @Test(arguments: Engine.all) func outbox_changeRolledBack_writesNoEvent(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_changeRolledBack_writesNoEvent(_ engine: Engine) throws
+    {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         let raised = Mutex(0)
         test.store.outboxSignal.onRaise { raised.withLock { $0 += 1 } }
-        expectRefusal(.notFound) { try test.store.inboxes.remove(user: "u1", .number(99), Self.change) }
-        expectRefusal(.unmet) { try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.change) }
+        expectRefusal(.notFound) {
+            try test.store.inboxes.remove(user: "u1", .number(99), Self.change)
+        }
+        expectRefusal(.unmet) {
+            try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.change)
+        }
         #expect(try LifecycleTests.told(test).isEmpty)
         #expect(raised.withLock { $0 } == 0)
         try test.store.grants.revokeAll(account: account.account.number, Self.change)
         #expect(raised.withLock { $0 } == 1)
     }
 
-    @Test(arguments: Engine.all) func outbox_groupWithoutEndpoint_getsNoEvent(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_groupWithoutEndpoint_getsNoEvent(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, Self.change)
@@ -153,41 +193,56 @@ import Testing
         try test.store.addresses.setForwarding(address, on: false, Self.change)
         #expect(try test.store.outbox.events().isEmpty)
         _ = try test.store.endpoints.set(
-            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.example/"), Self.change)
+            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.example/"), Self.change
+        )
         try test.store.addresses.setForwarding(address, on: true, Self.change)
         #expect(try LifecycleTests.told(test) == ["email-enabled com.juice"])
     }
 
-    @Test(arguments: Engine.all) func outbox_eventsOfOneAccount_areDueInOrder(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_eventsOfOneAccount_areDueInOrder(
+        _ engine: Engine
+    ) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try test.user("u2")
-        let other = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u2"), Self.change)
+        let other = try test.store.grants.authorize(
+            AuthorizationRequest(clientID: "com.juice", userID: "u2"), Self.change)
         for isOn in [false, true, false] {
-            try test.store.addresses.setForwarding(account.relayAddress!.address, on: isOn, Self.change)
+            try test.store.addresses.setForwarding(
+                account.relayAddress!.address, on: isOn, Self.change)
         }
         try test.store.grants.revokeAll(account: other.account.number, Self.change)
         let outbox = test.store.outbox
         let endpoint = try #require(try outbox.waitingEndpoints().first).number
         let lease = try test.deliveryLease()
         func due(_ now: Int64, isProbe: Bool = false) throws -> [Int64] {
-            try #require(try outbox.due(endpoint: endpoint, now: now, isProbe: isProbe, limit: 10, under: lease)).map(\.number)
+            try #require(
+                try outbox.due(
+                    endpoint: endpoint, now: now, isProbe: isProbe, limit: 10, under: lease)
+            ).map(\.number)
         }
         let all = try outbox.events().reversed().map(\.number)
         #expect(try due(Self.change.now) == [all[0], all[3]])
         let first = try #require(
-            try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: lease)?.first)
+            try outbox.due(
+                endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: lease)?
+                .first)
         let failure = DeliveryFailure(
-            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5,
+            reason: "500", isEndpoints: true, endpointFailures: 1,
+            retryEventAt: Self.change.now + 5,
             retryEndpointAt: Self.change.now + 5)
-        #expect(try outbox.recordResults([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
+        #expect(
+            try outbox.recordResults(
+                [DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
         // The first event holds back only later events of its account.
         #expect(try due(Self.change.now) == [all[3]])
         #expect(try due(Self.change.now + 5) == [all[3], all[0]])
         // A probe selects the events that were tried least recently.
         #expect(try due(Self.change.now, isProbe: true) == [all[3], all[0]])
         #expect(try outbox.waitingEndpoints().first?.failures == 1)
-        #expect(try outbox.recordResults([DeliveryResult(first)], under: lease, now: Self.change.now + 6))
+        #expect(
+            try outbox.recordResults(
+                [DeliveryResult(first)], under: lease, now: Self.change.now + 6))
         #expect(try due(Self.change.now + 6) == [all[1], all[3]])
         #expect(try !outbox.wake(endpoint: endpoint, under: lease, now: Self.change.now + 6))
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
@@ -205,28 +260,36 @@ import Testing
         let endpoint = events[0].endpointNumber
         func failure(_ reason: String, isEndpoints: Bool, at time: Int64) -> DeliveryFailure {
             DeliveryFailure(
-                reason: reason, isEndpoints: isEndpoints, endpointFailures: 1, retryEventAt: time + 900, retryEndpointAt: time + 5
+                reason: reason, isEndpoints: isEndpoints, endpointFailures: 1,
+                retryEventAt: time + 900, retryEndpointAt: time + 5
             )
         }
         func record(_ event: OutboxEvent, _ failure: DeliveryFailure?, at time: Int64) throws {
-            #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: time))
+            #expect(
+                try outbox.recordResults(
+                    [DeliveryResult(event, failure: failure)], under: lease, now: time))
         }
         func health() throws -> (failures: Int, error: String?) {
             let endpoint = try #require(try outbox.waitingEndpoints().first)
             return (endpoint.failures, endpoint.lastError)
         }
-        for event in events.prefix(2) { try record(event, failure("503", isEndpoints: true, at: start), at: start) }
+        for event in events.prefix(2) {
+            try record(event, failure("503", isEndpoints: true, at: start), at: start)
+        }
         // Sent before the failure, and answered after it.
         try record(events[2], failure("400", isEndpoints: false, at: start), at: start)
         #expect(try health() == (1, "503"))
         let later = start + 100
         try record(events[0], refusal.map { failure($0, isEndpoints: false, at: later) }, at: later)
         #expect(try health() == (0, refusal))
-        let due = try #require(try outbox.due(endpoint: endpoint, now: later, isProbe: false, limit: 10, under: lease))
+        let due = try #require(
+            try outbox.due(endpoint: endpoint, now: later, isProbe: false, limit: 10, under: lease))
         #expect(due.map(\.accountNumber) == [2, 3])
     }
 
-    @Test(arguments: Engine.all) func outbox_threeDaysUndelivered_isParkedAndRetryable(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func outbox_threeDaysUndelivered_isParkedAndRetryable(
+        _ engine: Engine
+    ) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
         try test.store.grants.revokeAll(account: account.account.number, Self.change)
@@ -250,23 +313,31 @@ import Testing
     @Test(arguments: Engine.all) func outbox_leaseLost_refusesResults(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
-        try test.store.addresses.setForwarding(account.relayAddress!.address, on: false, Self.change)
+        try test.store.addresses.setForwarding(
+            account.relayAddress!.address, on: false, Self.change)
         let (outbox, leases) = (test.store.outbox, test.store.leases)
         let endpoint = try #require(try outbox.waitingEndpoints().first).number
         let former = try test.deliveryLease()
         let event = try #require(
-            try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)?.first)
+            try outbox.due(
+                endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)?
+                .first)
         let seen = try leases.state(OutboxRepository.lease)
         #expect(try leases.renew(former))
         // The holder works, so the state that was read has changed.
         #expect(try leases.take(OutboxRepository.lease, seen: seen, holder: "b") == nil)
         let successor = try #require(
-            try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "b"))
+            try leases.take(
+                OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "b"))
         #expect(successor.fence > former.fence)
         #expect(try !leases.renew(former))
-        #expect(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former) == nil)
+        #expect(
+            try outbox.due(
+                endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)
+                == nil)
         let failure = DeliveryFailure(
-            reason: "late", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5,
+            reason: "late", isEndpoints: true, endpointFailures: 1,
+            retryEventAt: Self.change.now + 5,
             retryEndpointAt: Self.change.now + 5)
         for result in [DeliveryResult(event), DeliveryResult(event, failure: failure)] {
             #expect(try !outbox.recordResults([result], under: former, now: Self.change.now))
@@ -288,10 +359,15 @@ import Testing
             for _ in 0..<count { _ = try test.store.outbox.test(endpoint, Self.change) }
             let events = try test.store.outbox.events(state: .pending, limit: 1000)
             #expect(events.count == count)
-            #expect(try test.store.outbox.recordResults(events.map { DeliveryResult($0) }, under: lease, now: Self.change.now))
+            #expect(
+                try test.store.outbox.recordResults(
+                    events.map { DeliveryResult($0) }, under: lease, now: Self.change.now))
             #expect(try test.store.outbox.events(state: .pending).isEmpty)
         }
-        #expect(try test.store.outbox.events(limit: 1000).allSatisfy { $0.attempts == 1 && $0.endedAt == Self.change.now })
+        #expect(
+            try test.store.outbox.events(limit: 1000).allSatisfy {
+                $0.attempts == 1 && $0.endedAt == Self.change.now
+            })
     }
 
     /// An event from a host with a fast clock must be due at once, and not only when other clocks
@@ -305,7 +381,8 @@ import Testing
         let endpoint = try #require(try outbox.waitingEndpoints().first).number
         let lease = try test.deliveryLease()
         func due() throws -> Int {
-            let events = try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 10, under: lease)
+            let events = try outbox.due(
+                endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 10, under: lease)
             return events?.count ?? -1
         }
         #expect(try due() == 1)
@@ -316,18 +393,26 @@ import Testing
         _ = try outbox.retry(jti: event.jti, ahead)
         #expect(try due() == 1)
         let failure = DeliveryFailure(
-            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: ahead.now + 5, retryEndpointAt: ahead.now + 5)
-        #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
+            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: ahead.now + 5,
+            retryEndpointAt: ahead.now + 5)
+        #expect(
+            try outbox.recordResults(
+                [DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
         #expect(try due() == 0)
-        #expect(try outbox.endImpossibleWaits(event: 3605, endpoint: 3605, now: Self.change.now) == 0)
+        #expect(
+            try outbox.endImpossibleWaits(event: 3605, endpoint: 3605, now: Self.change.now) == 0)
         #expect(try due() == 0)
-        #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3604, now: Self.change.now) == 1)
+        #expect(
+            try outbox.endImpossibleWaits(event: 1080, endpoint: 3604, now: Self.change.now) == 1)
         #expect(try due() == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
         // Endpoints may request a longer wait than any event has. The wait of this endpoint's event
         // shows that the endpoint did not request it.
-        #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
-        #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3605, now: Self.change.now) == 1)
+        #expect(
+            try outbox.recordResults(
+                [DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
+        #expect(
+            try outbox.endImpossibleWaits(event: 1080, endpoint: 3605, now: Self.change.now) == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
     }
 
@@ -336,7 +421,8 @@ import Testing
         ("https://hooks.example", "https://hooks.example/", 443),
         ("https://hooks.example?x", "https://hooks.example/?x", 443),
         ("HTTPS://hooks.example:8443/", "https://hooks.example:8443/", 8443),
-        ("http://127.0.0.1:80/x", "http://127.0.0.1/x", 80), ("https://[2001:DB8::1]:443/", "https://[2001:db8::1]/", 443),
+        ("http://127.0.0.1:80/x", "http://127.0.0.1/x", 80),
+        ("https://[2001:DB8::1]:443/", "https://[2001:db8::1]/", 443),
     ]) func endpointURL_valid_isNormalized(_ text: String, _ shown: String, _ port: Int) throws {
         let url = try EndpointURL(text)
         #expect(url.description == shown)
@@ -345,11 +431,16 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "hooks.example", "ftp://hooks.example/", "https:/hooks.example", "https://", "https:///x", "https://u@hooks.example/",
-        "https://hooks.example/#x", "https://hooks.example:0/", "https://hooks.example:65536/", "https://hooks.example:+1/",
-        "https://127.1/", "https://0177.0.0.1/", "https://2130706433/", "https://0x7f.0.0.1/", "https://127.0.0.256/",
-        "https://[::1/", "https://[::1]x/", "https://[]/", "https://[127.0.0.1]/", "https://hooks example/",
-        "https://hooks.example/\r\nX: y", "https://hooks.example\\@other.example/", "https://hooks.exämple/",
+        "", "hooks.example", "ftp://hooks.example/", "https:/hooks.example", "https://",
+        "https:///x", "https://u@hooks.example/",
+        "https://hooks.example/#x", "https://hooks.example:0/", "https://hooks.example:65536/",
+        "https://hooks.example:+1/",
+        "https://127.1/", "https://0177.0.0.1/", "https://2130706433/", "https://0x7f.0.0.1/",
+        "https://127.0.0.256/",
+        "https://[::1/", "https://[::1]x/", "https://[]/", "https://[127.0.0.1]/",
+        "https://hooks example/",
+        "https://hooks.example/\r\nX: y", "https://hooks.example\\@other.example/",
+        "https://hooks.exämple/",
         "https://a..b/", "https://hooks.example:443:443/", "https://%31/",
     ]) func endpointURL_invalid_isRefused(_ text: String) {
         expectRefusal(.invalid) { _ = try EndpointURL(text) }

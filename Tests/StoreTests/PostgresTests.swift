@@ -18,7 +18,8 @@ struct PostgresTests {
     private static func add(_ number: Int64, _ database: any Database) throws {
         try database.write(.durable) {
             try $0.run(
-                "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, ?2)", [.text("t\(number)"), .integer(number)])
+                "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, ?2)",
+                [.text("t\(number)"), .integer(number)])
         }
     }
 
@@ -28,7 +29,8 @@ struct PostgresTests {
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
         let server = try #require(PostgresServer.shared)
-        let database = try MigratedStore.postgres(schema: "limits_of_waiting", on: server, settings: settings)
+        let database = try MigratedStore.postgres(
+            schema: "limits_of_waiting", on: server, settings: settings)
         defer { try? database.close() }
         let body: TransactionBody<String?> = { connection throws(StoreFailure) in
             try connection.value("SELECT current_setting('lock_timeout')")
@@ -39,10 +41,13 @@ struct PostgresTests {
         }
         try expectUsual(database.write(.durable, body))
         let short = try #require(try database.write(.relaxed, timeout: .milliseconds(250), body))
-        #expect(short.hasSuffix("ms") && (1...250).contains(Int(short.dropLast(2)) ?? 0), "\(short)")
+        #expect(
+            short.hasSuffix("ms") && (1...250).contains(Int(short.dropLast(2)) ?? 0), "\(short)")
         try expectUsual("10s")
         try expectUsual(database.writeAlone(.durable, body))
-        let rehearsed = try database.rehearse { rehearsal throws(StoreFailure) in try rehearsal.write(.durable, body) }
+        let rehearsed = try database.rehearse { rehearsal throws(StoreFailure) in
+            try rehearsal.write(.durable, body)
+        }
         try expectUsual(rehearsed)
     }
 
@@ -51,15 +56,22 @@ struct PostgresTests {
     @Test func singleStatement_serializableServer_isReadCommitted() throws {
         let server = try #require(PostgresServer.shared)
         let database = try PostgresDatabase(
-            url: "postgresql://postern@\(server.host)/postgres?options=-cdefault_transaction_isolation%3Dserializable")
+            url:
+                "postgresql://postern@\(server.host)/postgres?options=-cdefault_transaction_isolation%3Dserializable"
+        )
         defer { try? database.close() }
         let said = try database.value(
-            "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation'", String.self)
+            "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation'",
+            String.self)
         #expect(said == "serializable")
-        #expect(try database.value("SELECT current_setting('transaction_isolation')", String.self) == "read committed")
+        #expect(
+            try database.value("SELECT current_setting('transaction_isolation')", String.self)
+                == "read committed")
     }
 
-    @Test("A failover: the standby is never written to before it is the primary, and found by itself when it is")
+    @Test(
+        "A failover: the standby is never written to before it is the primary, and found by itself when it is"
+    )
     func failover_standbyPromoted_isUsed() throws {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let standby = try PostgresServer(standbyOf: primary)
@@ -68,7 +80,8 @@ struct PostgresTests {
         #expect(error?.code == .temporary(.away))
         // The standby is named first: a program that uses the first server that answers would use
         // it.
-        let database = try PostgresDatabase(url: "postgresql://postern@\(standby.host),\(primary.host)/postgres")
+        let database = try PostgresDatabase(
+            url: "postgresql://postern@\(standby.host),\(primary.host)/postgres")
         defer { try? database.close() }
         _ = try Migrator().migrate(database, now: 1)
         try Self.add(1, database)
@@ -81,9 +94,11 @@ struct PostgresTests {
         #expect(refused?.code == .temporary(.away))
 
         try primary.psql("SELECT pg_switch_wal()")
-        let written = try primary.psql("SELECT pg_current_wal_lsn()").trimmingCharacters(in: .whitespacesAndNewlines)
+        let written = try primary.psql("SELECT pg_current_wal_lsn()").trimmingCharacters(
+            in: .whitespacesAndNewlines)
         try wait("the standby has what was written", atMost: 90) {
-            try standby.psql("SELECT pg_last_wal_replay_lsn() >= '\(written)'::pg_lsn").hasPrefix("t")
+            try standby.psql("SELECT pg_last_wal_replay_lsn() >= '\(written)'::pg_lsn").hasPrefix(
+                "t")
         }
         primary.stop(immediately: true)
         #expect(throws: StoreFailure.temporary(.away)) { try Self.count(database) }
@@ -112,12 +127,14 @@ struct PostgresTests {
                     PREPARE \(name) (BIGINT, BIGINT) AS
                         SELECT id, filler FROM members WHERE team = $1 AND id > $2 ORDER BY id \(limit.text)
                     """)
-                return try connection.rows("EXPLAIN EXECUTE \(name) (1, 0)", []).map { row throws(StoreFailure) in
+                return try connection.rows("EXPLAIN EXECUTE \(name) (1, 0)", []).map {
+                    row throws(StoreFailure) in
                     try row["QUERY PLAN"] as String
                 }.joined(separator: "\n")
             }
         }
-        #expect(try plan("a", "LIMIT 1000", analyzed: true).contains("Sort"), "what the helper is for")
+        #expect(
+            try plan("a", "LIMIT 1000", analyzed: true).contains("Sort"), "what the helper is for")
         for (name, analyzed) in [("b", true), ("c", false)] {
             let plan = try plan(name, .limit(1_000), analyzed: analyzed)
             #expect(plan.contains("members_team") && !plan.contains("Sort"), "\(plan)")
@@ -128,10 +145,12 @@ struct PostgresTests {
     /// longer than a statement may.
     @Test func readAtLength_longStatement_isAllowedOnlyThere() throws {
         let test = try TestStore(try #require(Engine.postgres))
-        let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
+        let schema = try #require(
+            try test.database.read { try $0.value("SELECT current_schema()", String.self) })
         var settings = PostgresDatabase.Settings()
         (settings.statementMilliseconds, settings.connections) = (300, 1)
-        let database = try PostgresDatabase(url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
+        let database = try PostgresDatabase(
+            url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
         defer { try? database.close() }
         let count: SQL = "SELECT COUNT(*) FROM (SELECT pg_sleep(0.6)) s"
         for _ in 0..<2 {
@@ -164,17 +183,21 @@ struct PostgresTests {
             server.stop(immediately: isCrash)
             try server.start()
             try Self.add(isCrash ? 3 : 2, database)
-            try database.write(.durable) { _ = try $0.run("DELETE FROM teams WHERE created_at > 1") }
+            try database.write(.durable) {
+                _ = try $0.run("DELETE FROM teams WHERE created_at > 1")
+            }
         }
     }
 
     @Test func pool_allConnectionsInUse_isBusy() throws {
         let test = try TestStore(try #require(Engine.postgres))
-        let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
+        let schema = try #require(
+            try test.database.read { try $0.value("SELECT current_schema()", String.self) })
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
         settings.timeout = 0.05
-        let database = try PostgresDatabase(url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
+        let database = try PostgresDatabase(
+            url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
         defer { try? database.close() }
         try database.read { _ in
             let error = #expect(throws: StoreFailure.self) { try Self.count(database) }
@@ -199,18 +222,24 @@ struct PostgresTests {
     }
 
     @Test func tls_untrustedCertificate_isRefused() throws {
-        let certificates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let certificates = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent()
             .appendingPathComponent("EventTests/Certificates").path
         let server = try PostgresServer(
             binaries: try #require(PostgresServer.installed),
             tls: ("\(certificates)/receiver.pem", "\(certificates)/receiver-key.pem"))
         let place = "postgresql://postern@127.0.0.1:\(try #require(server.port))/postgres"
-        let database = try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
+        let database = try PostgresDatabase(
+            url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
         defer { try? database.close() }
-        #expect(try database.read { try $0.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Bool.self) } == true)
+        #expect(
+            try database.read {
+                try $0.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Bool.self)
+            } == true)
         // A certificate of an untrusted authority: no connection, instead of one without proof.
         let untrusted = #expect(throws: StoreFailure.permanent(.refused)) {
-            try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
+            try PostgresDatabase(
+                url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
         }
         #expect(untrusted?.serverFault == .encryption)
     }
@@ -219,10 +248,12 @@ struct PostgresTests {
         let server = try #require(PostgresServer.shared)
         let secret = "Sup3rS3cret"
         for url in [
-            "postgresql://postern:\(secret)@127.0.0.1:1/postgres", "postgresql://postern:\(secret)@no-such-host.invalid/postgres",
+            "postgresql://postern:\(secret)@127.0.0.1:1/postgres",
+            "postgresql://postern:\(secret)@no-such-host.invalid/postgres",
             "postgresql://postern:\(secret)@\(server.host)/no_such_database",
             "postgresql://nobody:\(secret)@\(server.host)/postgres",
-            "postgresql://postern:a@\(secret)@127.0.0.1/postgres", "postgresql://postern:a/\(secret)@127.0.0.1/postgres",
+            "postgresql://postern:a@\(secret)@127.0.0.1/postgres",
+            "postgresql://postern:a/\(secret)@127.0.0.1/postgres",
             "postgresql://postern@127.0.0.1:\(secret)/postgres?password=\(secret)",
             "postgresql://postern@\(server.host)/x?sslmode=\(secret)&password=\(secret)",
             "postgresql://postern:%zz\(secret)@127.0.0.1/postgres",
@@ -247,14 +278,19 @@ struct PostgresTests {
             ("postgresql://postern@127.0.0.1:port/postgres", .badURL),
             ("postgresql://postern@no.such.host.invalid/postgres", .noHost),
         ] {
-            let error = #expect(throws: StoreFailure.self, "\(url)") { try PostgresDatabase(url: url) }
+            let error = #expect(throws: StoreFailure.self, "\(url)") {
+                try PostgresDatabase(url: url)
+            }
             #expect(error?.serverFault == fault, "\(url): \(String(describing: error))")
         }
     }
 
     @Test func open_noDatabaseOrUser_isPermanentlyRefused() throws {
         let server = try #require(PostgresServer.shared)
-        for url in ["postgresql://postern@\(server.host)/no_such_database", "postgresql://nobody@\(server.host)/postgres"] {
+        for url in [
+            "postgresql://postern@\(server.host)/no_such_database",
+            "postgresql://nobody@\(server.host)/postgres",
+        ] {
             let error = #expect(throws: StoreFailure.self) { try PostgresDatabase(url: url) }
             #expect(error?.code == .permanent(.refused))
         }

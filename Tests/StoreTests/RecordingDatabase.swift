@@ -29,7 +29,8 @@ final class RecordingDatabase: Database {
 
     /// Each text with the arguments of its last use.
     var statements: [String: [SQLValue]] {
-        Dictionary(recorded.withLock { $0 }.map { ($0.sql, $0.arguments) }, uniquingKeysWith: { $1 })
+        Dictionary(
+            recorded.withLock { $0 }.map { ($0.sql, $0.arguments) }, uniquingKeysWith: { $1 })
     }
 
     /// Arguments of the statements of changes that contain this text, in order.
@@ -62,7 +63,9 @@ final class RecordingDatabase: Database {
         let isInChange: Bool
 
         private func note(_ sql: String, _ arguments: [SQLValue]) {
-            database.recorded.withLock { $0.append(Statement(sql: sql, arguments: arguments, isInChange: isInChange)) }
+            database.recorded.withLock {
+                $0.append(Statement(sql: sql, arguments: arguments, isInChange: isInChange))
+            }
         }
 
         func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {

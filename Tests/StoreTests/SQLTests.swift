@@ -10,21 +10,27 @@ import Testing
 
     @Test func sql_interpolatedValue_isAnArgument() {
         let name: String? = nil
-        let sql: SQL = "SELECT id FROM teams WHERE handle = \("juice") AND created_at > \(Int64(7)) AND name = \(name)"
+        let sql: SQL =
+            "SELECT id FROM teams WHERE handle = \("juice") AND created_at > \(Int64(7)) AND name = \(name)"
         #expect(sql.text == "SELECT id FROM teams WHERE handle = ? AND created_at > ? AND name = ?")
         #expect(sql.arguments == [.text("juice"), .integer(7), .null])
     }
 
     @Test func sql_values_areBoundByType() {
-        let sql: SQL = "\(1) \(true) \(false) \([UInt8](repeating: 9, count: 2)) \(Colour.red) \(Int64?.some(4)) \(Colour?.none)"
+        let sql: SQL =
+            "\(1) \(true) \(false) \([UInt8](repeating: 9, count: 2)) \(Colour.red) \(Int64?.some(4)) \(Colour?.none)"
         #expect(sql.text == "? ? ? ? ? ? ?")
         #expect(
-            sql.arguments == [.integer(1), .integer(1), .integer(0), .blob([9, 9]), .text("red"), .integer(4), .null])
+            sql.arguments == [
+                .integer(1), .integer(1), .integer(0), .blob([9, 9]), .text("red"), .integer(4),
+                .null,
+            ])
     }
 
     @Test func sql_part_bringsItsArguments() {
         let condition: SQL = "team_id = \(3)"
-        let sql: SQL = "SELECT id FROM \(raw: "apps") WHERE client_id = \("a") AND \(condition) LIMIT \(2)"
+        let sql: SQL =
+            "SELECT id FROM \(raw: "apps") WHERE client_id = \("a") AND \(condition) LIMIT \(2)"
         #expect(sql.text == "SELECT id FROM apps WHERE client_id = ? AND team_id = ? LIMIT ?")
         #expect(sql.arguments == [.text("a"), .integer(3), .integer(2)])
         #expect(SQL.all([]).text == "1 = 1")
@@ -38,14 +44,19 @@ import Testing
         let three: SQL = "VALUES \(list: [1, "a", Int64?.none])"
         let empty: SQL = "IN \(list: [Int64]())"
         let bare: SQL = "SELECT \(each: [1, true])"
-        #expect([one, three, empty, bare].map(\.text) == ["IN (?)", "VALUES (?, ?, ?)", "IN ()", "SELECT ?, ?"])
+        #expect(
+            [one, three, empty, bare].map(\.text) == [
+                "IN (?)", "VALUES (?, ?, ?)", "IN ()", "SELECT ?, ?",
+            ])
         #expect(three.arguments == [.integer(1), .text("a"), .null])
         #expect(bare.arguments == [.integer(1), .integer(1)])
     }
 
     /// Otherwise each use would be prepared again.
     @Test func sql_otherValues_haveSameText() {
-        func sql(_ name: String, _ limit: Int) -> SQL { "SELECT id FROM teams WHERE handle = \(name) LIMIT \(limit)" }
+        func sql(_ name: String, _ limit: Int) -> SQL {
+            "SELECT id FROM teams WHERE handle = \(name) LIMIT \(limit)"
+        }
         #expect(sql("a", 1).text == sql("it's \"b\" ?1", 100_000).text)
     }
 
@@ -65,20 +76,27 @@ import Testing
     }
 
     /// The number of texts to prepare must not grow with the number of keys.
-    @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func rows_manyKeys_takeFewStatements(_ count: Int) throws {
+    @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func rows_manyKeys_takeFewStatements(
+        _ count: Int
+    ) throws {
         let test = try TestStore(.sqlite)
         defer { withExtendedLifetime(test) {} }
         let recorder = RecordingDatabase(test.database)
         let removed = try recorder.write(.durable) { connection in
             let numbers = (0..<count).map { ["n\($0)", 1] as [any SQLBindable] }
             try connection.insert(numbers, into: "users (handle, created_at)")
-            let found = try connection.rows(for: (0..<count).map { "n\($0)" }) { "SELECT id FROM users WHERE handle IN \($0)" }
+            let found = try connection.rows(for: (0..<count).map { "n\($0)" }) {
+                "SELECT id FROM users WHERE handle IN \($0)"
+            }
             #expect(Set(try found.map { try $0.only(Int64.self) }).count == count)
-            return try connection.run(for: (0..<count).map { "n\($0)" }) { "DELETE FROM users WHERE handle IN \($0)" }
+            return try connection.run(for: (0..<count).map { "n\($0)" }) {
+                "DELETE FROM users WHERE handle IN \($0)"
+            }
         }
         #expect(removed == count)
         let asked = recorder.changes("SELECT id FROM users").map(\.count)
-        #expect(asked.count == (count + 127) / 128 && asked.allSatisfy { [1, 8, 32, 128].contains($0) })
+        #expect(
+            asked.count == (count + 127) / 128 && asked.allSatisfy { [1, 8, 32, 128].contains($0) })
     }
 
     @Test(arguments: Engine.all) func row_column_isReadByNameAndType(_ engine: Engine) throws {
@@ -99,8 +117,11 @@ import Testing
         #expect(try row["n"] == Int64?.some(7))
     }
 
-    @Test(arguments: Engine.all) func row_wrongNameOrType_throwsWithoutValue(_ engine: Engine) throws {
-        let row = try Self.row(engine, "SELECT CAST(\("secret") AS TEXT) AS word, CAST(NULL AS BIGINT) AS absent")
+    @Test(arguments: Engine.all) func row_wrongNameOrType_throwsWithoutValue(
+        _ engine: Engine
+    ) throws {
+        let row = try Self.row(
+            engine, "SELECT CAST(\("secret") AS TEXT) AS word, CAST(NULL AS BIGINT) AS absent")
         func failure<Value: SQLReadable>(_ name: String, _ type: Value.Type) -> String? {
             do {
                 let _: Value = try row[name]
@@ -108,7 +129,10 @@ import Testing
             } catch { return error.code == .permanent(.unexpectedData) ? "\(error)" : nil }
         }
         #expect(failure("words", String.self) == "a result has no column words (unexpected data)")
-        for message in [failure("word", Int64.self), failure("word", [UInt8].self), failure("word", Colour.self)] {
+        for message in [
+            failure("word", Int64.self), failure("word", [UInt8].self),
+            failure("word", Colour.self),
+        ] {
             #expect(message?.contains("column word of a result is not of type") == true)
             #expect(message?.contains("secret") == false)
         }
@@ -120,7 +144,9 @@ import Testing
         let row = try Self.row(engine, "SELECT 1 AS id, 2 AS id, 3 AS other")
         #expect(try row["other"] == 3)
         let error = #expect(throws: StoreFailure.self) { let _: Int = try row["id"] }
-        #expect(error?.code == .permanent(.unexpectedData) && error?.message == "a result has several columns id")
+        #expect(
+            error?.code == .permanent(.unexpectedData)
+                && error?.message == "a result has several columns id")
     }
 
     @Test(arguments: Engine.all) func value_onlyColumn_needsNoName(_ engine: Engine) throws {
@@ -130,10 +156,14 @@ import Testing
         #expect(try database.value("SELECT MAX(id) FROM apps", Int64.self) == nil)
         #expect(try database.value("SELECT id FROM apps", Int64.self) == nil)
         #expect(try database.values("SELECT 1 AS n UNION ALL SELECT 2 ORDER BY n") == [1, 2])
-        #expect(throws: StoreFailure.permanent(.unexpectedData)) { try database.value("SELECT 1 AS a, 2 AS b", Int.self) }
+        #expect(throws: StoreFailure.permanent(.unexpectedData)) {
+            try database.value("SELECT 1 AS a, 2 AS b", Int.self)
+        }
     }
 
-    @Test(arguments: Engine.all) func inserted_newOrConflictingRow_returnsNumberOrThrows(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func inserted_newOrConflictingRow_returnsNumberOrThrows(
+        _ engine: Engine
+    ) throws {
         let store = try TestStore(engine)
         try store.database.write(.durable) { connection in
             let sql: SQL = """
@@ -142,7 +172,9 @@ import Testing
                 """
             let number = try connection.inserted(sql)
             #expect(number > 0)
-            #expect(throws: StoreFailure.permanent(.unexpectedData)) { _ = try connection.inserted(sql) }
+            #expect(throws: StoreFailure.permanent(.unexpectedData)) {
+                _ = try connection.inserted(sql)
+            }
         }
     }
 }

@@ -1,25 +1,32 @@
 // A stolen database shows no inbox and no name.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct SecrecyTests {
-    @Test(arguments: Engine.alone) func databaseFiles_inboxAndName_areNotReadable(_ engine: Engine) throws {
+    @Test(arguments: Engine.alone) func databaseFiles_inboxAndName_areNotReadable(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
-        try test.user("u1", inbox: "Secretive.Person+x@private-home.example", name: "Jane Quietly Doe")
+        try test.user(
+            "u1", inbox: "Secretive.Person+x@private-home.example", name: "Jane Quietly Doe")
         _ = try test.store.inboxes.add(
-            user: "u1", TestStore.inbox("second.secret@private-home.example"), isVerified: true, isReplyOnly: true,
+            user: "u1", TestStore.inbox("second.secret@private-home.example"), isVerified: true,
+            isReplyOnly: true,
             TestStore.change)
         let address = try test.address("u1")
         let correspondent = AddrSpec(localPart: "Odd Correspondent", domain: "odd-home.example")
         try test.store.tokens.insert(
-            "tokentext", purpose: .reverse, account: address.account.number, address: correspondent, expiresAt: nil, now: 1)
+            "tokentext", purpose: .reverse, account: address.account.number, address: correspondent,
+            expiresAt: nil, now: 1)
         _ = try test.store.inboxes.confirm(user: "u1", .number(1), TestStore.change)
-        for entry in try test.store.audit.entries() { #expect(!"\(entry)".contains("private-home")) }
+        for entry in try test.store.audit.entries() {
+            #expect(!"\(entry)".contains("private-home"))
+        }
         let contents = try engine.contents(test.folder.url)
         func isFound(_ text: String) -> Bool {
             contents.contains { $0.range(of: Data(text.utf8)) != nil }
@@ -29,17 +36,22 @@ import Testing
         #expect(isFound(address.address.localPart))
         #expect(isFound("tokentext"))
         for secret in [
-            "Secretive", "secretive", "private-home", "second.secret", "Jane", "Quietly", "Odd Correspondent", "odd-home.example",
+            "Secretive", "secretive", "private-home", "second.secret", "Jane", "Quietly",
+            "Odd Correspondent", "odd-home.example",
         ] {
             #expect(!isFound(secret), "\(secret) stands in the database")
         }
     }
 
-    @Test(arguments: Engine.all) func sealedInbox_otherKeyFile_isNotUnsealed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sealedInbox_otherKeyFile_isNotUnsealed(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1", name: "Jane")
         let address = try test.address("u1").address
-        let other = Store(database: test.database, keys: TestStore.keys(first: 100), relayDomains: ["relay.example"])
+        let other = Store(
+            database: test.database, keys: TestStore.keys(first: 100),
+            relayDomains: ["relay.example"])
         let error = #expect(throws: StoreFailure.self) {
             try other.relay.relayAddress(localPart: address.localPart, domain: address.domain)
         }
@@ -58,7 +70,9 @@ import Testing
         #expect(error?.code == .permanent(.unsealing))
     }
 
-    @Test(arguments: Engine.all) func sealedInbox_movedToOtherRow_isNotUnsealed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func sealedInbox_movedToOtherRow_isNotUnsealed(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
@@ -68,7 +82,9 @@ import Testing
                 UPDATE inboxes SET address_sealed = (SELECT address_sealed FROM inboxes WHERE user_id = 1) WHERE user_id = 2
                 """)
         }
-        let error = #expect(throws: StoreFailure.self) { try test.store.inboxes.inboxes(user: "u2") }
+        let error = #expect(throws: StoreFailure.self) {
+            try test.store.inboxes.inboxes(user: "u2")
+        }
         #expect(error?.code == .permanent(.unsealing))
     }
 
@@ -88,9 +104,12 @@ import Testing
         let user = try test.user("u1", inbox: "hidden@home.example", name: "Jane")
         let inboxes = try test.store.inboxes.inboxes(user: "u1")
         var dumped = "\(user) \(inboxes)"
-        let address = try test.store.addresses.issue(team: "juice", user: "u1", sharesName: true, TestStore.change).address
+        let address = try test.store.addresses.issue(
+            team: "juice", user: "u1", sharesName: true, TestStore.change
+        ).address
         let account = try test.store.relay.account(number: address.account.number, day: 0)
-        let record = try test.store.relay.relayAddress(localPart: address.address.localPart, domain: "relay.example")
+        let record = try test.store.relay.relayAddress(
+            localPart: address.address.localPart, domain: "relay.example")
         #expect(account?.sharedName == "Jane")
         dump((user, inboxes, TestStore.keys(), account, record), to: &dumped)
         dumped += "\(String(describing: account)) \(String(describing: record))"
@@ -118,10 +137,13 @@ import Testing
         for _ in 0..<500 {
             var damaged = text
             for _ in 0..<3 {
-                damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+                damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(
+                    in: 0...255, using: &random)
             }
             damaged.removeLast(Int.random(in: 0..<damaged.count, using: &random))
-            guard let keys = try? KeyRing(fileText: String(decoding: damaged, as: UTF8.self)) else { continue }
+            guard let keys = try? KeyRing(fileText: String(decoding: damaged, as: UTF8.self)) else {
+                continue
+            }
             for set in [keys.seal, keys.index, keys.token] {
                 #expect(set.versions.allSatisfy { $0.secret.count == KeyRing.keyLength })
                 #expect(set.versions.contains(set.active))
@@ -150,8 +172,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("seal a active 00", 1), ("color a active \(String(repeating: "00", count: 32))", 1), ("seal A active x", 1),
-        ("seal a maybe \(String(repeating: "00", count: 32))", 1), ("# only a comment\n", 0), ("\n\nseal a active", 3),
+        ("seal a active 00", 1), ("color a active \(String(repeating: "00", count: 32))", 1),
+        ("seal A active x", 1),
+        ("seal a maybe \(String(repeating: "00", count: 32))", 1), ("# only a comment\n", 0),
+        ("\n\nseal a active", 3),
     ])
     func keyFile_malformedLine_isRefused(_ text: String, _ line: Int) throws {
         let error = #expect(throws: KeyFileError.self) { try KeyRing(fileText: text) }
@@ -161,12 +185,22 @@ import Testing
     @Test func keyFile_duplicateKey_isRefused() throws {
         let text = TestStore.keys().fileText
         let secret = String(repeating: "0f", count: 32)
-        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token a old \(secret)\n") }
-        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "token b active \(secret)\n") }
-        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + "index b old \(secret)\n") }
+        #expect(throws: KeyFileError.self) {
+            try KeyRing(fileText: text + "token a old \(secret)\n")
+        }
+        #expect(throws: KeyFileError.self) {
+            try KeyRing(fileText: text + "token b active \(secret)\n")
+        }
+        #expect(throws: KeyFileError.self) {
+            try KeyRing(fileText: text + "index b old \(secret)\n")
+        }
         let mark = "mark a active \(secret)\n"
-        #expect(throws: Never.self) { try KeyRing(fileText: text + mark + "index b old \(secret)\n") }
-        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + mark + "mark b old \(secret)\n") }
+        #expect(throws: Never.self) {
+            try KeyRing(fileText: text + mark + "index b old \(secret)\n")
+        }
+        #expect(throws: KeyFileError.self) {
+            try KeyRing(fileText: text + mark + "mark b old \(secret)\n")
+        }
         #expect(throws: KeyFileError.self) {
             try KeyRing(fileText: text + mark + "index b old \(secret)\nindex c old \(secret)\n")
         }

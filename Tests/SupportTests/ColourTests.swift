@@ -7,7 +7,9 @@ import Testing
 @Suite(.blocking) struct ColourTests {
     @Test func colour_notSixHexDigits_returnsNil() {
         #expect(Colour("#0F5c55")?.description == "#0f5c55")
-        for text in ["0f5c55", "#0f5c5", "#0f5c555", "#+f5c55", "#-12345", "#0f5c5g", "red", "", "#０f5c55"] {
+        for text in [
+            "0f5c55", "#0f5c5", "#0f5c555", "#+f5c55", "#-12345", "#0f5c5g", "red", "", "#０f5c55",
+        ] {
             #expect(Colour(text) == nil, "\(text)")
         }
     }
@@ -25,18 +27,27 @@ import Testing
         var taken = 0
         for step in 0..<512 {
             let part = { (shift: Int) in String((step >> shift & 7) * 36, radix: 16) }
-            let text = "#" + [6, 3, 0].map { part($0).count == 1 ? "0" + part($0) : part($0) }.joined()
+            let text =
+                "#" + [6, 3, 0].map { part($0).count == 1 ? "0" + part($0) : part($0) }.joined()
             let colour = try #require(Colour(text))
             guard let colours = AccentColours(colour) else {
-                #expect(AccentColours.lightGrounds.contains { colour.contrast(with: $0) < 4.5 }, "\(text)")
+                #expect(
+                    AccentColours.lightGrounds.contains { colour.contrast(with: $0) < 4.5 },
+                    "\(text)")
                 continue
             }
             taken += 1
-            for (scheme, grounds) in [(colours.light, AccentColours.lightGrounds), (colours.dark, AccentColours.darkGrounds)] {
+            for (scheme, grounds) in [
+                (colours.light, AccentColours.lightGrounds),
+                (colours.dark, AccentColours.darkGrounds),
+            ] {
                 for ground in grounds + [scheme.tile, scheme.onAccent] {
-                    #expect(scheme.accent.contrast(with: ground) >= 4.5, "\(text): \(scheme.accent) on \(ground)")
+                    #expect(
+                        scheme.accent.contrast(with: ground) >= 4.5,
+                        "\(text): \(scheme.accent) on \(ground)")
                 }
-                #expect(scheme.hover.contrast(with: scheme.onAccent) >= 4.5, "\(text): \(scheme.hover)")
+                #expect(
+                    scheme.hover.contrast(with: scheme.onAccent) >= 4.5, "\(text): \(scheme.hover)")
             }
         }
         #expect((100..<400).contains(taken), "\(taken)")

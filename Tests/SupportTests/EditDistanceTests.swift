@@ -6,7 +6,8 @@ import Testing
 
 @Suite(.blocking) struct EditDistanceTests {
     @Test(arguments: [
-        ("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("milter.listen", "mitler.listen", 1), ("ab", "ba", 1),
+        ("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3),
+        ("milter.listen", "mitler.listen", 1), ("ab", "ba", 1),
         ("abc", "ca", 3),
         (String(repeating: "a", count: 101), "a", Int.max),
     ])

@@ -41,9 +41,13 @@ import Testing
         #expect(text.utf8.count == (count * 4 + 2) / 3 && Base64URL.decode(text.utf8) == octets)
         let padded = String(decoding: Base64.encodeUnbroken(octets), as: UTF8.self)
         #expect(padded.utf8.count == (count + 2) / 3 * 4)
-        #expect(padded.prefix { $0 != "=" } == String(text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }))
+        #expect(
+            padded.prefix { $0 != "=" }
+                == String(text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }))
     }
 
     @Test(arguments: ["A", "AB", "AAB", "QQ==", "Q+", "Q/", "Q Q", "QQ\n"])
-    func base64URL_otherForm_returnsNil(_ text: String) { #expect(Base64URL.decode(text.utf8) == nil) }
+    func base64URL_otherForm_returnsNil(_ text: String) {
+        #expect(Base64URL.decode(text.utf8) == nil)
+    }
 }

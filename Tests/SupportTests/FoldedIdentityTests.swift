@@ -10,7 +10,10 @@ struct FoldedIdentityTests {
         #expect("gro\u{DF}".foldedIdentity.hasSameOctets(as: "gro\u{DF}"))
     }
 
-    @Test(arguments: ["\u{212A}", "\u{17F}", "\u{131}", "\u{130}", "\u{FF4B}", "\u{FB01}", "\u{1D5C4}", "\u{AA}", "\u{2460}"])
+    @Test(arguments: [
+        "\u{212A}", "\u{17F}", "\u{131}", "\u{130}", "\u{FF4B}", "\u{FB01}", "\u{1D5C4}", "\u{AA}",
+        "\u{2460}",
+    ])
     func letter_thatFoldsToASCII_staysAnotherOne(_ letter: String) throws {
         #expect(letter.foldedIdentity.utf8.allSatisfy { $0 >= 0x80 })
         #expect(try #require(letter.unicodeScalars.first).foldsToASCII)
@@ -24,7 +27,10 @@ struct FoldedIdentityTests {
             #expect(scalar.foldsToASCII, "\(scalar.value)")
             #expect(String(scalar).foldedIdentity.utf8.allSatisfy { $0 >= 0x80 })
         }
-        for scalar in "\u{FC}\u{DC}\u{E9}\u{C9}\u{DF}\u{F8}\u{3B1}\u{391}\u{3C2}\u{436}\u{5D0}\u{4E2D}".unicodeScalars {
+        for scalar
+            in "\u{FC}\u{DC}\u{E9}\u{C9}\u{DF}\u{F8}\u{3B1}\u{391}\u{3C2}\u{436}\u{5D0}\u{4E2D}"
+            .unicodeScalars
+        {
             #expect(!scalar.foldsToASCII, "\(scalar)")
         }
     }

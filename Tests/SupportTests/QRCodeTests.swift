@@ -8,14 +8,18 @@ import Testing
 @Suite(.blocking) struct QRCodeTests {
     private static let reader = "/usr/bin/zbarimg"
 
-    /// Lengths at the ends of versions 1 to 15: one and several blocks, and counts of one octet and two.
+    /// Lengths at the ends of versions 1 to 15: one and several blocks, and
+    /// counts of one octet and two.
     private static let lengths = [1, 14, 15, 62, 63, 106, 107, 180, 181, 213, 214, 287, 411, 412]
 
     @Test(
-        .enabled(if: FileManager.default.isExecutableFile(atPath: reader), "skipped: no zbarimg (make test-tools)"),
+        .enabled(
+            if: FileManager.default.isExecutableFile(atPath: reader),
+            "skipped: no zbarimg (make test-tools)"),
         arguments: lengths)
     func code_anyLength_isReadByZBar(length: Int) throws {
-        let text = String(repeating: "otpauth://totp/Fig%20Co:anna?secret=GEZDGNBV&", count: 10).prefix(length)
+        let text = String(repeating: "otpauth://totp/Fig%20Co:anna?secret=GEZDGNBV&", count: 10)
+            .prefix(length)
         let code = try #require(QRCode(String(text)))
         let side = (code.size + 8) * 4
         var picture = "P1\n\(side) \(side)\n"
@@ -44,7 +48,9 @@ import Testing
             #expect(match.4 == match.1)
             for column in x..<x + length { painted.insert([column, y]) }
         }
-        let dark = (0..<code.size).flatMap { y in (0..<code.size).compactMap { code.isDark($0, y) ? [$0, y] : nil } }
+        let dark = (0..<code.size).flatMap { y in
+            (0..<code.size).compactMap { code.isDark($0, y) ? [$0, y] : nil }
+        }
         #expect(painted == Set(dark))
     }
 }

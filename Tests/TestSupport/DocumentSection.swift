@@ -13,7 +13,8 @@ package struct DocumentSection {
     ///   - test: the suite that writes the section.
     ///   - file: the name of a file in `docs`.
     package init(_ name: String, by test: String, in file: String) {
-        url = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "docs/\(file)")
         start = "<!-- \(name): written by \(test) -->\n"
         end = "<!-- end of \(name) -->\n"
@@ -33,7 +34,9 @@ package struct DocumentSection {
 
     private func compare(_ made: String, isWritten: Bool) throws -> Bool {
         let text = try String(contentsOf: url, encoding: .utf8)
-        guard let from = text.range(of: start)?.upperBound, let until = text.range(of: end)?.lowerBound else { return false }
+        guard let from = text.range(of: start)?.upperBound,
+            let until = text.range(of: end)?.lowerBound
+        else { return false }
         let section = "\n\(made)\n"
         guard isWritten else { return text[from..<until].utf8.elementsEqual(section.utf8) }
         try Data((String(text[..<from]) + section + text[until...]).utf8).write(to: url)

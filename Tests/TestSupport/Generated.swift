@@ -12,7 +12,8 @@ package enum Generated {
     ) -> (seed: UInt64, count: Int) {
         let parts = (ProcessInfo.processInfo.environment[variable] ?? "").split(separator: ":")
         guard parts.count == 2, let other = UInt64(parts[0]), let wanted = Int(parts[1]) else {
-            let share = ProcessInfo.processInfo.environment["POSTERN_TEST_SHARE"].flatMap { Int($0) } ?? 1
+            let share =
+                ProcessInfo.processInfo.environment["POSTERN_TEST_SHARE"].flatMap { Int($0) } ?? 1
             return (seed, max(1, count / max(1, share)))
         }
         return (other, wanted)

@@ -28,7 +28,8 @@ package final class LogRecorder: Sendable {
 
         func log(event: LogEvent) {
             let fields = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }
-            let line = "\(event.level) \(event.message)" + fields.map { " \($0.key)=\($0.value)" }.joined()
+            let line =
+                "\(event.level) \(event.message)" + fields.map { " \($0.key)=\($0.value)" }.joined()
             recorder.stored.withLock { $0.append(line) }
         }
     }

@@ -19,34 +19,44 @@ package struct ProgramRun: Sendable {
     ///   - environment: the program's whole environment; that of this process if nil.
     ///   - directory: its working directory; the present one if nil.
     package init(
-        _ command: [String], input: Data = Data(), environment: [String: String]? = nil, directory: URL? = nil
+        _ command: [String], input: Data = Data(), environment: [String: String]? = nil,
+        directory: URL? = nil
     ) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-run-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-run-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
         let (read, output, errors) = (
-            folder.appendingPathComponent("in"), folder.appendingPathComponent("out"), folder.appendingPathComponent("err")
+            folder.appendingPathComponent("in"), folder.appendingPathComponent("out"),
+            folder.appendingPathComponent("err")
         )
         try input.write(to: read)
         for file in [output, errors] { try Data().write(to: file) }
         let files = [
-            try FileHandle(forReadingFrom: read), try FileHandle(forWritingTo: output), try FileHandle(forWritingTo: errors),
+            try FileHandle(forReadingFrom: read), try FileHandle(forWritingTo: output),
+            try FileHandle(forWritingTo: errors),
         ]
         let process = try SystemProcess(
-            "/usr/bin/env", command, environment: environment ?? ProcessInfo.processInfo.environment,
+            "/usr/bin/env", command,
+            environment: environment ?? ProcessInfo.processInfo.environment,
             directory: directory?.path,
-            descriptors: (files[0].fileDescriptor, files[1].fileDescriptor, files[2].fileDescriptor))
+            descriptors: (files[0].fileDescriptor, files[1].fileDescriptor, files[2].fileDescriptor)
+        )
         status = process.wait()
         for file in files { try file.close() }
-        (standardOutput, standardError) = (try Data(contentsOf: output), try Data(contentsOf: errors))
+        (standardOutput, standardError) = (
+            try Data(contentsOf: output), try Data(contentsOf: errors)
+        )
     }
 
     /// Runs a program that must succeed.
     @discardableResult
     package static func succeed(
-        _ command: [String], input: Data = Data(), environment: [String: String]? = nil, directory: URL? = nil
+        _ command: [String], input: Data = Data(), environment: [String: String]? = nil,
+        directory: URL? = nil
     ) throws -> ProgramRun {
-        let run = try ProgramRun(command, input: input, environment: environment, directory: directory)
+        let run = try ProgramRun(
+            command, input: input, environment: environment, directory: directory)
         guard run.status == 0 else { throw ProgramFailure(command: command, run: run) }
         return run
     }
@@ -57,5 +67,7 @@ package struct ProgramFailure: Error, CustomStringConvertible {
     let command: [String]
     let run: ProgramRun
 
-    package var description: String { "\(command.joined(separator: " ")) ended with \(run.status): \(run.errors)" }
+    package var description: String {
+        "\(command.joined(separator: " ")) ended with \(run.status): \(run.errors)"
+    }
 }

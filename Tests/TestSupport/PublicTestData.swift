@@ -6,7 +6,8 @@ import Testing
 /// Folders that tests read.
 package enum Folders {
     /// The root of the package.
-    package static let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    package static let package = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent()
     /// Public test data: `POSTERN_CONFORMANCE`, or `../shared/conformance` beside the package.
     package static let conformance =
@@ -15,11 +16,13 @@ package enum Folders {
     /// Whether it exists.
     package static let hasConformance = FileManager.default.fileExists(atPath: conformance.path)
     /// The reason why a suite that needs it does not run.
-    package static let skipped: Comment = "skipped: no public test data; POSTERN_CONFORMANCE names its folder"
+    package static let skipped: Comment =
+        "skipped: no public test data; POSTERN_CONFORMANCE names its folder"
 
     /// Creates an empty folder with a unique name.
     package static func temporary(_ name: String) throws -> URL {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("\(name)-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "\(name)-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         return folder
     }

@@ -9,7 +9,9 @@ package struct WaitedInVain: Error, CustomStringConvertible {
 
 /// Waits for another process, which does not wake this one: repeats the check until it holds.
 /// - Parameter seconds: the maximum time.
-package func wait(_ what: String, atMost seconds: TimeInterval, until holds: () throws -> Bool) throws {
+package func wait(
+    _ what: String, atMost seconds: TimeInterval, until holds: () throws -> Bool
+) throws {
     let end = Date(timeIntervalSinceNow: seconds)
     while try !holds() {
         guard Date() < end else { throw WaitedInVain(description: "\(what): it did not happen") }

@@ -1,30 +1,36 @@
 // Real attestations and assertions, through the lines of --batch, and each with one field broken.
 
-import WebAuthn
 import Foundation
 import Support
 import TestSupport
 import Testing
+import WebAuthn
 
 /// Samples as lines.
 private enum Samples {
     static func file() throws -> JSONObject {
-        let octets = Array(try Data(contentsOf: Folders.conformance.appending(path: "app-attest/samples.json")))
+        let octets = Array(
+            try Data(contentsOf: Folders.conformance.appending(path: "app-attest/samples.json")))
         return try StrictJSON.parseObject(octets, limit: 1 << 20)
     }
 
     static func hex(_ base64: JSONValue?) -> JSONValue {
-        .string(Hex.encode(base64?.string.flatMap { Data(base64Encoded: $0) }.map(Array.init) ?? []))
+        .string(
+            Hex.encode(base64?.string.flatMap { Data(base64Encoded: $0) }.map(Array.init) ?? []))
     }
 
     /// DER of a certificate, in hexadecimal.
     static func certificate(_ name: String) throws -> JSONValue {
-        let text = try String(contentsOf: Folders.conformance.appending(path: "app-attest/\(name).pem"), encoding: .utf8)
+        let text = try String(
+            contentsOf: Folders.conformance.appending(path: "app-attest/\(name).pem"),
+            encoding: .utf8)
         return hex(.string(text.split(separator: "\n").filter { !$0.hasPrefix("-") }.joined()))
     }
 
     static func seconds(_ text: JSONValue?) -> Int64? {
-        guard let text = text?.string, let date = try? Date(text, strategy: .iso8601) else { return nil }
+        guard let text = text?.string, let date = try? Date(text, strategy: .iso8601) else {
+            return nil
+        }
         return Int64(date.timeIntervalSince1970)
     }
 
@@ -32,8 +38,10 @@ private enum Samples {
         let root = try certificate("Apple_App_Attestation_Root_CA")
         return try file()["attestations"]?.array?.compactMap(\.object).map { sample in
             var line: JSONObject = [
-                "id": sample["id"] ?? .null, "app_id": sample["appId"] ?? .null, "environment": sample["environment"] ?? .null,
-                "key_id": hex(sample["keyIdBase64"]), "attestation": hex(sample["attestationObjectBase64"]),
+                "id": sample["id"] ?? .null, "app_id": sample["appId"] ?? .null,
+                "environment": sample["environment"] ?? .null,
+                "key_id": hex(sample["keyIdBase64"]),
+                "attestation": hex(sample["attestationObjectBase64"]),
                 "client_data": sample["clientDataHash"] ?? .null, "roots": .array([root]),
             ]
             line["now"] = .integer(seconds(sample["expected"]?.object?["at"]) ?? 0)
@@ -43,12 +51,16 @@ private enum Samples {
 
     /// Those with known client data.
     static func assertions() throws -> [JSONObject] {
-        try file()["assertions"]?.array?.compactMap(\.object).filter { $0["expected"]?.object?["result"] == "accept" }.map {
+        try file()["assertions"]?.array?.compactMap(\.object).filter {
+            $0["expected"]?.object?["result"] == "accept"
+        }.map {
             sample in
             [
                 "id": sample["id"] ?? .null, "app_id": sample["appId"] ?? .null,
-                "assertion": hex(sample["assertionBase64"]), "public_key": sample["publicKeyX963"] ?? .null,
-                "client_data": sample["clientData"]?.object?["hex"] ?? .null, "counter": .integer(0),
+                "assertion": hex(sample["assertionBase64"]),
+                "public_key": sample["publicKeyX963"] ?? .null,
+                "client_data": sample["clientData"]?.object?["hex"] ?? .null,
+                "counter": .integer(0),
             ]
         } ?? []
     }
@@ -58,11 +70,14 @@ private enum Samples {
     }
 }
 
-@Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped)) struct AppAttestConformanceTests {
+@Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped))
+struct AppAttestConformanceTests {
     private func refused(_ line: JSONObject, _ check: String, _ name: String) {
         let answer = Samples.answer(line)
         #expect(answer["valid"] == .bool(false), "\(name)")
-        #expect(answer["error"]?.string?.hasPrefix("\(check): ") == true, "\(name): \(answer["error"]?.string ?? "")")
+        #expect(
+            answer["error"]?.string?.hasPrefix("\(check): ") == true,
+            "\(name): \(answer["error"]?.string ?? "")")
     }
 
     private func flipped(_ value: JSONValue?, at place: Int) -> JSONValue {
@@ -76,7 +91,9 @@ private enum Samples {
         #expect(lines.count == 18)
         for line in lines {
             let answer = Samples.answer(line)
-            #expect(answer["valid"] == .bool(true), "\(line["id"]?.string ?? ""): \(answer["error"]?.string ?? "")")
+            #expect(
+                answer["valid"] == .bool(true),
+                "\(line["id"]?.string ?? ""): \(answer["error"]?.string ?? "")")
             #expect(answer["key_id"] == line["key_id"])
         }
     }
@@ -84,8 +101,12 @@ private enum Samples {
     /// Most apps attest SHA-256 of the challenge; Apple's own sample attests the challenge.
     @Test func attestation_challengeAsIssued_verifies() throws {
         var count = 0
-        for (line, sample) in zip(try Samples.attestations(), try Samples.file()["attestations"]?.array ?? []) {
-            guard let challenge = sample.object?["challenge"]?.object, let value = challenge["value"]?.string else { continue }
+        for (line, sample) in zip(
+            try Samples.attestations(), try Samples.file()["attestations"]?.array ?? [])
+        {
+            guard let challenge = sample.object?["challenge"]?.object,
+                let value = challenge["value"]?.string
+            else { continue }
             count += 1
             var line = line
             let octets: [UInt8]? =
@@ -96,7 +117,9 @@ private enum Samples {
                 }
             line["client_data"] = .string(Hex.encode(octets ?? []))
             let answer = Samples.answer(line)
-            #expect(answer["valid"] == .bool(true), "\(line["id"]?.string ?? ""): \(answer["error"]?.string ?? "")")
+            #expect(
+                answer["valid"] == .bool(true),
+                "\(line["id"]?.string ?? ""): \(answer["error"]?.string ?? "")")
         }
         #expect(count == 17)
     }
@@ -126,7 +149,9 @@ private enum Samples {
             broken("client_data", flipped(line["client_data"], at: 3), "nonce")
             broken("key_id", flipped(line["key_id"], at: 7), "key-id")
             broken("app_id", .string("X" + (line["app_id"]?.string ?? "")), "app-id")
-            broken("environment", line["environment"] == "production" ? "development" : "production", "environment")
+            broken(
+                "environment", line["environment"] == "production" ? "development" : "production",
+                "environment")
             broken("now", .integer(now - 86_400 * 30), "certificate")
             broken("now", .integer(now + 86_400 * 400), "certificate")
             broken("roots", .array([]), "certificate")
@@ -151,17 +176,34 @@ private enum Samples {
         }
         // x5c, an array of two byte strings with lengths of two octets.
         let name = Array("x5c".utf8) + [0x82]
-        let start = try #require(octets.indices.first { octets[$0...].starts(with: name) }) + name.count
-        func end(_ start: Int) -> Int { start + 3 + (Int(octets[start + 1]) << 8) + Int(octets[start + 2]) }
+        let start =
+            try #require(octets.indices.first { octets[$0...].starts(with: name) }) + name.count
+        func end(_ start: Int) -> Int {
+            start + 3 + (Int(octets[start + 1]) << 8) + Int(octets[start + 2])
+        }
         let (middle, behind) = (end(start), end(end(start)))
-        let (leaf, issuer, rest) = (Array(octets[start..<middle]), Array(octets[middle..<behind]), Array(octets[behind...]))
+        let (leaf, issuer, rest) = (
+            Array(octets[start..<middle]), Array(octets[middle..<behind]), Array(octets[behind...])
+        )
         let head = Array(octets[..<(start - 1)])
         return [
-            ("the issuer alone", head + [0x81] + issuer + rest), ("the leaf alone", head + [0x81] + leaf + rest),
+            ("the issuer alone", head + [0x81] + issuer + rest),
+            ("the leaf alone", head + [0x81] + leaf + rest),
             ("reversed", head + [0x82] + issuer + leaf + rest),
-            ("packed", try replacing([0x6F] + Array("apple-appattest".utf8), by: [0x66] + Array("packed".utf8))),
-            ("apple", try replacing([0x6F] + Array("apple-appattest".utf8), by: [0x65] + Array("apple".utf8))),
-            ("another name for the receipt", try replacing(Array("receipt".utf8), by: Array("receips".utf8))),
+            (
+                "packed",
+                try replacing(
+                    [0x6F] + Array("apple-appattest".utf8), by: [0x66] + Array("packed".utf8))
+            ),
+            (
+                "apple",
+                try replacing(
+                    [0x6F] + Array("apple-appattest".utf8), by: [0x65] + Array("apple".utf8))
+            ),
+            (
+                "another name for the receipt",
+                try replacing(Array("receipt".utf8), by: Array("receips".utf8))
+            ),
             ("octets behind", octets + [0]), ("cut", octets.dropLast()),
         ]
     }
@@ -181,7 +223,9 @@ private enum Samples {
     private func receipt(_ line: JSONObject) -> Range<Int>? {
         let octets = line["attestation"]?.string.flatMap { Hex.decode($0.utf8) } ?? []
         let name = Array("receipt".utf8)
-        guard let start = octets.indices.first(where: { octets[$0...].starts(with: name) }), octets[start + 7] == 0x59 else {
+        guard let start = octets.indices.first(where: { octets[$0...].starts(with: name) }),
+            octets[start + 7] == 0x59
+        else {
             return nil
         }
         let first = start + 10
@@ -193,7 +237,9 @@ private enum Samples {
         #expect(lines.count == 7)
         for line in lines {
             let answer = Samples.answer(line)
-            #expect(answer["valid"] == .bool(true), "\(line["id"]?.string ?? ""): \(answer["error"]?.string ?? "")")
+            #expect(
+                answer["valid"] == .bool(true),
+                "\(line["id"]?.string ?? ""): \(answer["error"]?.string ?? "")")
         }
     }
 
@@ -224,7 +270,10 @@ private enum Samples {
         }
     }
 
-    @Test(arguments: ["", "[]", "{", #"{"app_id":1}"#, #"{"id":5,"app_id":"a"}"#, #"{"app_id":"a","client_data":"0"}"#])
+    @Test(arguments: [
+        "", "[]", "{", #"{"app_id":1}"#, #"{"id":5,"app_id":"a"}"#,
+        #"{"app_id":"a","client_data":"0"}"#,
+    ])
     func line_notARequest_isRefused(line: String) {
         let answer = AttestationLine.answer(Array(line.utf8), now: 0) { _ in nil }
         #expect(answer["valid"] == .bool(false))

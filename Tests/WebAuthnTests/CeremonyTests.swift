@@ -16,7 +16,9 @@ import Testing
 
     @Test func ceremony_everythingRight_isAccepted() throws {
         let registration = try TestAuthenticator(.create).register()
-        #expect(registration.format == "none" && registration.trust == .none && registration.credential.id.count == 32)
+        #expect(
+            registration.format == "none" && registration.trust == .none
+                && registration.credential.id.count == 32)
         var packed = try TestAuthenticator(.create)
         packed.statementFormat = "packed"
         #expect(try packed.register().trust == .ownKey)
@@ -32,12 +34,22 @@ import Testing
         (TestAuthenticator.clientData(.create, origin: "http://id.example"), .origin),
         (TestAuthenticator.clientData(.create, more: #","crossOrigin":true"#), .crossOrigin),
         (TestAuthenticator.clientData(.create, more: #","crossOrigin":"no""#), .crossOrigin),
-        (TestAuthenticator.clientData(.create, more: #","crossOrigin":false,"topOrigin":"https://a.example""#), .crossOrigin),
-        (TestAuthenticator.clientData(.create, more: #","topOrigin":"https://a.example""#), .crossOrigin),
+        (
+            TestAuthenticator.clientData(
+                .create, more: #","crossOrigin":false,"topOrigin":"https://a.example""#),
+            .crossOrigin
+        ),
+        (
+            TestAuthenticator.clientData(.create, more: #","topOrigin":"https://a.example""#),
+            .crossOrigin
+        ),
         (TestAuthenticator.clientData(.create, more: #","type":"webauthn.create""#), .clientData),
-        (TestAuthenticator.clientData(.create) + "x", .clientData), ("[]", .clientData), ("", .clientData),
+        (TestAuthenticator.clientData(.create) + "x", .clientData), ("[]", .clientData),
+        ("", .clientData),
     ])
-    func clientData_ofAnotherCeremony_isRefused(_ text: String, _ expected: WebAuthnError.Step) throws {
+    func clientData_ofAnotherCeremony_isRefused(
+        _ text: String, _ expected: WebAuthnError.Step
+    ) throws {
         var authenticator = try TestAuthenticator(.create)
         authenticator.clientData = text
         #expect(step { _ = try authenticator.register() } == expected)
@@ -46,20 +58,24 @@ import Testing
     /// Browsers add members, and a byte order mark is removed before the text is read.
     @Test func clientData_browserMembersAdded_isAccepted() throws {
         var authenticator = try TestAuthenticator(.create)
-        let more = #","crossOrigin":false,"tokenBinding":{"status":"supported"},"other_keys_can_be_added_here":"do not compare""#
+        let more =
+            #","crossOrigin":false,"tokenBinding":{"status":"supported"},"other_keys_can_be_added_here":"do not compare""#
         authenticator.clientData = "\u{FEFF}" + TestAuthenticator.clientData(.create, more: more)
         #expect(throws: Never.self) { try authenticator.register() }
     }
 
     @Test func clientData_framed_isTakenWhereExpected() throws {
-        let framed = TestAuthenticator.clientData(.create, more: #","crossOrigin":true,"topOrigin":"https://a.example""#)
+        let framed = TestAuthenticator.clientData(
+            .create, more: #","crossOrigin":true,"topOrigin":"https://a.example""#)
         for (framing, isTaken) in [
-            (ExpectedClient.Framing.none, false), (.within(["https://b.example"]), false), (.within(["https://a.example"]), true),
+            (ExpectedClient.Framing.none, false), (.within(["https://b.example"]), false),
+            (.within(["https://a.example"]), true),
             (.anywhere, true),
         ] {
             let client = ExpectedClient(origins: ["https://id.example"], framing: framing)
             let step = step {
-                try ClientData.check(Array(framed.utf8), .create, challenge: TestAuthenticator.challenge, client)
+                try ClientData.check(
+                    Array(framed.utf8), .create, challenge: TestAuthenticator.challenge, client)
             }
             #expect(step == (isTaken ? nil : .crossOrigin))
         }
@@ -67,7 +83,8 @@ import Testing
 
     @Test func flags_inconsistent_areRefused() throws {
         for (flags, expected) in [
-            (AuthenticatorData.Flags.userVerified, WebAuthnError.Step.userPresence), (.userPresent, .userVerification),
+            (AuthenticatorData.Flags.userVerified, WebAuthnError.Step.userPresence),
+            (.userPresent, .userVerification),
             ([.userPresent, .userVerified, .backedUp], .backup),
             ([.userPresent, .userVerified, .extensionData], .authenticatorData),
         ] {
@@ -102,12 +119,17 @@ import Testing
     @Test func signCount_notHigher_isRefused() throws {
         var authenticator = try TestAuthenticator(.get)
         for (known, now, isTaken) in [
-            (UInt32(0), UInt32(0), true), (0, 1, true), (5, 6, true), (5, 5, false), (5, 4, false), (5, 0, false),
+            (UInt32(0), UInt32(0), true), (0, 1, true), (5, 6, true), (5, 5, false), (5, 4, false),
+            (5, 0, false),
             (.max, .max, false),
         ] {
             authenticator.signCount = now
-            #expect(step { _ = try authenticator.authenticate(known: known) } == (isTaken ? nil : .signCount))
-            #expect(step { _ = try authenticator.authenticate(known: known, isBackupEligible: true) } == nil)
+            #expect(
+                step { _ = try authenticator.authenticate(known: known) }
+                    == (isTaken ? nil : .signCount))
+            #expect(
+                step { _ = try authenticator.authenticate(known: known, isBackupEligible: true) }
+                    == nil)
         }
     }
 
@@ -120,14 +142,17 @@ import Testing
                 _ = try authenticator.relyingParty.authenticate(
                     clientData: Array(authenticator.clientData.utf8),
                     authenticatorData: authenticator.authenticatorData(withCredential: false),
-                    signature: try authenticator.signature(), challenge: TestAuthenticator.challenge,
+                    signature: try authenticator.signature(),
+                    challenge: TestAuthenticator.challenge,
                     known: RelyingParty.KnownCredential(publicKey: publicKey, signCount: 0))
             } == .signature)
     }
 
     @Test func attestationFormat_invalid_isRefused() throws {
         var authenticator = try TestAuthenticator(.create)
-        for (format, isTaken) in [("none", true), ("tpm", true), ("None", false), ("", false), ("packed ", false)] {
+        for (format, isTaken) in [
+            ("none", true), ("tpm", true), ("None", false), ("", false), ("packed ", false),
+        ] {
             authenticator.statementFormat = format
             #expect(step { _ = try authenticator.register() } == (isTaken ? nil : .attestation))
         }
@@ -149,7 +174,8 @@ import Testing
         let even = [UInt8](repeating: 0xC0, count: 256)
         let small = [UInt8](repeating: 0xC1, count: 128)
         let keys: [CBORValue] = [
-            .members([1: 2, 3: -7, -1: 1, -2: .bytes(x)]), .members([1: 2, 3: -7, -1: 1, -2: .bytes(x), -3: .bool(true)]),
+            .members([1: 2, 3: -7, -1: 1, -2: .bytes(x)]),
+            .members([1: 2, 3: -7, -1: 1, -2: .bytes(x), -3: .bool(true)]),
             .members([1: 2, 3: -7, -1: 1, -2: .bytes(y), -3: .bytes(x)]),
             .members([1: 2, 3: -7, -1: 2, -2: .bytes(x), -3: .bytes(y)]),
             .members([1: 2, 3: -35, -1: 1, -2: .bytes(x), -3: .bytes(y)]),
@@ -159,17 +185,24 @@ import Testing
             .members([1: 2, 3: -7, -1: 1, -2: .bytes(x), -3: .bytes(y), 4: .array([2])]),
             .members([1: 2, -1: 1, -2: .bytes(x), -3: .bytes(y)]),
             .members([1: 2, 3: "ES256", -1: 1, -2: .bytes(x), -3: .bytes(y)]),
-            .members([1: 1, 3: -8, -1: 6, -2: .bytes(Array(x.dropLast()))]), .members([1: 1, 3: -8, -1: 7, -2: .bytes(x)]),
+            .members([1: 1, 3: -8, -1: 6, -2: .bytes(Array(x.dropLast()))]),
+            .members([1: 1, 3: -8, -1: 7, -2: .bytes(x)]),
             .members([1: 3, 3: -257, -1: .bytes(small), -2: .bytes([1, 0, 1])]),
             .members([1: 3, 3: -257, -1: .bytes(even), -2: .bytes([1, 0, 1])]),
             .members([1: 3, 3: -257, -1: .bytes(even.dropLast() + [0xC1]), -2: .bytes([1])]),
-            .members([1: 3, 3: -65535, -1: .bytes(even.dropLast() + [0xC1]), -2: .bytes([1, 0, 1])]), .array([]), .null,
+            .members([
+                1: 3, 3: -65535, -1: .bytes(even.dropLast() + [0xC1]), -2: .bytes([1, 0, 1]),
+            ]), .array([]), .null,
         ]
         for key in keys {
             #expect(step { _ = try COSEKey(octets: CBORWriter.octets(key)) } == .publicKey)
         }
         #expect(
-            step { _ = try COSEKey(octets: CBORWriter.octets(.members([1: 2, 3: -7, -1: 1, -2: .bytes(x), -3: .bytes(y)]))) }
+            step {
+                _ = try COSEKey(
+                    octets: CBORWriter.octets(
+                        .members([1: 2, 3: -7, -1: 1, -2: .bytes(x), -3: .bytes(y)])))
+            }
                 == nil)
     }
 
@@ -177,18 +210,23 @@ import Testing
         for (length, isTaken) in [(0, false), (1, true), (1023, true), (1024, false)] {
             var authenticator = try TestAuthenticator(.create)
             authenticator.credentialID = Array(repeating: 1, count: length)
-            #expect(step { _ = try authenticator.register() } == (isTaken ? nil : .authenticatorData))
+            #expect(
+                step { _ = try authenticator.register() } == (isTaken ? nil : .authenticatorData))
         }
     }
 
     // MARK: Questions
 
     @Test func line_notAQuestion_isAnsweredWithError() throws {
-        for line in ["", "[]", "{", #"{"id":1}"#, #"{"id":1,"ceremony":"create","rp_id":"a","origins":"b"}"#] {
+        for line in [
+            "", "[]", "{", #"{"id":1}"#, #"{"id":1,"ceremony":"create","rp_id":"a","origins":"b"}"#,
+        ] {
             let answer = PasskeyQuestion.answer(Array(line.utf8))
             #expect(answer["valid"] == .bool(false))
             #expect(answer["error"]?.string?.hasPrefix("question: ") == true)
         }
-        #expect(PasskeyQuestion.answer(Array(#"{"id":{"a":[1]}}"#.utf8))["id"]?.object?["a"]?.array?.count == 1)
+        #expect(
+            PasskeyQuestion.answer(Array(#"{"id":{"a":[1]}}"#.utf8))["id"]?.object?["a"]?.array?
+                .count == 1)
     }
 }

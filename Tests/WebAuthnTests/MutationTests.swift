@@ -1,8 +1,8 @@
 // Every signed octet, altered once: refused. Random and cut input: refused, never a trap.
 
 import Foundation
-import Support
 import PasskeyTesting
+import Support
 import TestSupport
 import Testing
 
@@ -27,9 +27,11 @@ import Testing
 
     /// In a registration that its authenticator signed, nothing may change, and nothing in the
     /// certificates that lead to the root.
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func registration_anySignedOctetChanged_isRefused() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
+    func registration_anySignedOctetChanged_isRefused() throws {
         let signed = [
-            "Self Attestation", "Packed Attestation with ES256", "Packed Attestation with RS256", "Apple", "Android Key",
+            "Self Attestation", "Packed Attestation with ES256", "Packed Attestation with RS256",
+            "Apple", "Android Key",
         ]
         let vectors = try PublicCeremonies.standard().filter { vector in
             vector.name.hasPrefix("create") && signed.contains { vector.name.contains($0) }
@@ -42,7 +44,8 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func signIn_anyOctetChanged_isRefused() throws {
+    @Test(.enabled(if: Folders.hasConformance, Folders.skipped))
+    func signIn_anyOctetChanged_isRefused() throws {
         let vectors = try PublicCeremonies.standard().filter { $0.name.hasPrefix("get") }
         #expect(vectors.count == 15)
         for vector in vectors {
@@ -58,18 +61,24 @@ import Testing
         var generator = SeededGenerator(seed: 18)
         var authenticator = try TestAuthenticator(.create)
         authenticator.statementFormat = "packed"
-        let (object, clientData) = (try authenticator.attestationObject(), Array(authenticator.clientData.utf8))
+        let (object, clientData) = (
+            try authenticator.attestationObject(), Array(authenticator.clientData.utf8)
+        )
         var refused = 0
         for round in 0..<3000 {
             var altered = object
-            if round % 3 == 0 { altered.removeLast(Int.random(in: 1...altered.count, using: &generator)) }
+            if round % 3 == 0 {
+                altered.removeLast(Int.random(in: 1...altered.count, using: &generator))
+            }
             for _ in 0..<Int.random(in: 1...4, using: &generator) where !altered.isEmpty {
-                altered[Int.random(in: altered.indices, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+                altered[Int.random(in: altered.indices, using: &generator)] = UInt8.random(
+                    in: 0...255, using: &generator)
             }
             guard altered != object else { continue }
             do {
                 _ = try authenticator.relyingParty.register(
-                    clientData: clientData, attestationObject: altered, challenge: TestAuthenticator.challenge)
+                    clientData: clientData, attestationObject: altered,
+                    challenge: TestAuthenticator.challenge)
             } catch {
                 refused += 1
             }

@@ -33,32 +33,38 @@ enum PublicCeremonies {
     static func standard() throws -> [PublicCeremony] {
         let file = try file("w3c-level3/test-vectors.json")
         let vectors = try #require(file["vectors"] as? [[String: Any]])
-        let authority = try #require((file["attestationCA"] as? [String: Any])?["attestation_ca_cert"] as? String)
+        let authority = try #require(
+            (file["attestationCA"] as? [String: Any])?["attestation_ca_cert"] as? String)
         return try vectors.flatMap { vector -> [PublicCeremony] in
             let title = try #require(vector["title"] as? String)
             let expected = try #require(vector["expected"] as? [String: Any])
             let registration = try #require(vector["registration"] as? [String: Any])
             let authentication = try #require(vector["authentication"] as? [String: Any])
             let common: [String: Any] = [
-                "rp_id": try #require(file["rpId"]), "origins": [try #require(file["origin"])], "user_verification": "preferred",
+                "rp_id": try #require(file["rpId"]), "origins": [try #require(file["origin"])],
+                "user_verification": "preferred",
             ]
             var create: [String: Any] = [
                 "id": title, "ceremony": "create", "challenge": registration["challenge"] ?? "",
                 "client_data_json": registration["clientDataJSON"] ?? "",
                 "attestation_object": registration["attestationObject"] ?? "",
             ]
-            if let certificates = expected["x5cCertificates"] as? Int, certificates > 0, expected["fmt"] as? String != "tpm" {
+            if let certificates = expected["x5cCertificates"] as? Int, certificates > 0,
+                expected["fmt"] as? String != "tpm"
+            {
                 create["attestation_roots"] = [authority]
             }
             let get: [String: Any] = [
                 "id": title, "ceremony": "get", "challenge": authentication["challenge"] ?? "",
                 "client_data_json": authentication["clientDataJSON"] ?? "",
-                "authenticator_data": authentication["authenticatorData"] ?? "", "signature": authentication["signature"] ?? "",
+                "authenticator_data": authentication["authenticatorData"] ?? "",
+                "signature": authentication["signature"] ?? "",
                 "credential_public_key": expected["credentialPublicKeyCOSE"] ?? "", "sign_count": 0,
             ]
             return [create, get].map { line in
                 PublicCeremony(
-                    name: "\(line["ceremony"] ?? ""): \(title)", line: line.merging(common) { first, _ in first },
+                    name: "\(line["ceremony"] ?? ""): \(title)",
+                    line: line.merging(common) { first, _ in first },
                     isValid: expected["result"] as? String == "accept")
             }
         }
@@ -69,13 +75,17 @@ enum PublicCeremonies {
         try ["SimpleWebAuthn", "py_webauthn", "webauthn"].flatMap { library -> [PublicCeremony] in
             let file = try file("\(library)/samples.json")
             return try ["registrations", "assertions"].flatMap { kind -> [PublicCeremony] in
-                try #require(file[kind] as? [[String: Any]]).compactMap { sample -> PublicCeremony? in
+                try #require(file[kind] as? [[String: Any]]).compactMap {
+                    sample -> PublicCeremony? in
                     // Without client data, or without a key, the ceremony is not complete.
-                    guard let challenge = sample["challenge"] as? String, let origin = sample["origin"] as? String,
-                        let rpID = sample["rpId"] as? String, let clientData = sample["clientDataJSON"] as? String
+                    guard let challenge = sample["challenge"] as? String,
+                        let origin = sample["origin"] as? String,
+                        let rpID = sample["rpId"] as? String,
+                        let clientData = sample["clientDataJSON"] as? String
                     else { return nil }
                     var line: [String: Any] = [
-                        "id": sample["id"] ?? "", "rp_id": rpID, "origins": [origin], "challenge": challenge,
+                        "id": sample["id"] ?? "", "rp_id": rpID, "origins": [origin],
+                        "challenge": challenge,
                         "client_data_json": clientData, "user_verification": "discouraged",
                     ]
                     if kind == "registrations" {
@@ -89,8 +99,10 @@ enum PublicCeremonies {
                         line["signature"] = sample["signature"]
                     }
                     let expected = (sample["expected"] as? [String: Any])?["result"] as? String
-                    let name = "\(library) \(kind) \(sample["id"] ?? "") \(sample["fmt"] ?? "") \(sample["coseAlg"] ?? "")"
-                    let result: Bool? = expected == "accept" ? true : expected == "reject" ? false : nil
+                    let name =
+                        "\(library) \(kind) \(sample["id"] ?? "") \(sample["fmt"] ?? "") \(sample["coseAlg"] ?? "")"
+                    let result: Bool? =
+                        expected == "accept" ? true : expected == "reject" ? false : nil
                     return PublicCeremony(name: name, line: line, isValid: result)
                 }
             }
@@ -99,13 +111,15 @@ enum PublicCeremonies {
 }
 
 @Suite(.blocking, .enabled(if: Folders.hasConformance, Folders.skipped)) struct PublicVectorTests {
-    /// Every vector of the specification is accepted; those with a certificate lead to its authority.
+    /// Every vector of the specification is accepted; those with a
+    /// certificate lead to its authority.
     @Test func ceremony_everySpecificationVector_isAccepted() throws {
         let vectors = try PublicCeremonies.standard()
         #expect(vectors.count == 30)
         for vector in vectors {
             let answer = try vector.answer()
-            #expect(answer["valid"] == .bool(true), "\(vector.name): \(answer["error"]?.string ?? "")")
+            #expect(
+                answer["valid"] == .bool(true), "\(vector.name): \(answer["error"]?.string ?? "")")
             if vector.line["attestation_roots"] != nil {
                 #expect(answer["attestation"] == .string("rooted"), "\(vector.name)")
             }
@@ -120,7 +134,9 @@ enum PublicCeremonies {
         for sample in samples {
             let answer = try sample.answer()
             let error = answer["error"]?.string ?? ""
-            if ["-65535", "-48", "-49", "-50"].contains(where: { error.contains("the algorithm \($0) is not accepted") }) {
+            if ["-65535", "-48", "-49", "-50"].contains(where: {
+                error.contains("the algorithm \($0) is not accepted")
+            }) {
                 continue
             }
             if sample.name.contains(" tpm "), sample.isValid == false { continue }

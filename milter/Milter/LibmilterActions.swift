@@ -1,4 +1,5 @@
-// Modifications and macros of a live session: the only caller of the smfi_* functions that modify a message.
+// Modifications and macros of a live session: the only caller of the smfi_* functions
+// that modify a message.
 
 import CMilter
 
@@ -9,7 +10,9 @@ final class ContextMacros: MilterMacros {
     subscript(name: String) -> String? {
         guard let context else { return nil }
         return name.withCString { name in
-            guard let value = smfi_getsymval(context, UnsafeMutablePointer(mutating: name)) else { return nil }
+            guard let value = smfi_getsymval(context, UnsafeMutablePointer(mutating: name)) else {
+                return nil
+            }
             return String(cString: value)
         }
     }
@@ -38,28 +41,37 @@ final class LibmilterActions: MilterActions {
         return context
     }
 
-    func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError) {
+    func changeHeader(
+        _ name: String, index: Int, value: ArraySlice<UInt8>?
+    ) throws(MilterActionError) {
         let context = try context(for: .changeHeaders)
         try MilterWire.check(fieldName: name)
         guard let index32 = Int32(exactly: index), index32 >= 1 else { throw .index(index) }
         var wire: [UInt8]?
         if let value { wire = try MilterWire.outgoing(fieldValue: value) }
-        try sent("smfi_chgheader", Self.withCStrings(name, wire) { smfi_chgheader(context, $0, index32, $1) })
+        try sent(
+            "smfi_chgheader",
+            Self.withCStrings(name, wire) { smfi_chgheader(context, $0, index32, $1) })
     }
 
-    func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError) {
+    func insertHeader(
+        at index: Int, _ name: String, value: ArraySlice<UInt8>
+    ) throws(MilterActionError) {
         let context = try context(for: .addHeaders)
         try MilterWire.check(fieldName: name)
         guard let index32 = Int32(exactly: index), index32 >= 0 else { throw .index(index) }
         let wire = try MilterWire.outgoing(fieldValue: value)
-        try sent("smfi_insheader", Self.withCStrings(name, wire) { smfi_insheader(context, index32, $0, $1) })
+        try sent(
+            "smfi_insheader",
+            Self.withCStrings(name, wire) { smfi_insheader(context, index32, $0, $1) })
     }
 
     func addHeader(_ name: String, value: ArraySlice<UInt8>) throws(MilterActionError) {
         let context = try context(for: .addHeaders)
         try MilterWire.check(fieldName: name)
         let wire = try MilterWire.outgoing(fieldValue: value)
-        try sent("smfi_addheader", Self.withCStrings(name, wire) { smfi_addheader(context, $0, $1) })
+        try sent(
+            "smfi_addheader", Self.withCStrings(name, wire) { smfi_addheader(context, $0, $1) })
     }
 
     func changeFrom(_ path: String, arguments: String?) throws(MilterActionError) {
@@ -68,24 +80,31 @@ final class LibmilterActions: MilterActions {
         if let arguments { try MilterWire.check(path: arguments) }
         try sent(
             "smfi_chgfrom",
-            Self.withCStrings(path, arguments.map { Array($0.utf8) }) { smfi_chgfrom(context, $0, $1) })
+            Self.withCStrings(path, arguments.map { Array($0.utf8) }) {
+                smfi_chgfrom(context, $0, $1)
+            })
     }
 
     func addRecipient(_ path: String, arguments: String?) throws(MilterActionError) {
-        let context = try context(for: arguments == nil ? .addRecipient : .addRecipientWithArguments)
+        let context = try context(
+            for: arguments == nil ? .addRecipient : .addRecipientWithArguments)
         try MilterWire.check(path: path)
         guard let arguments else {
-            return try sent("smfi_addrcpt", Self.withCStrings(path, nil) { path, _ in smfi_addrcpt(context, path) })
+            return try sent(
+                "smfi_addrcpt",
+                Self.withCStrings(path, nil) { path, _ in smfi_addrcpt(context, path) })
         }
         try MilterWire.check(path: arguments)
         try sent(
-            "smfi_addrcpt_par", Self.withCStrings(path, Array(arguments.utf8)) { smfi_addrcpt_par(context, $0, $1) })
+            "smfi_addrcpt_par",
+            Self.withCStrings(path, Array(arguments.utf8)) { smfi_addrcpt_par(context, $0, $1) })
     }
 
     func deleteRecipient(_ path: String) throws(MilterActionError) {
         let context = try context(for: .deleteRecipient)
         try MilterWire.check(path: path)
-        try sent("smfi_delrcpt", Self.withCStrings(path, nil) { path, _ in smfi_delrcpt(context, path) })
+        try sent(
+            "smfi_delrcpt", Self.withCStrings(path, nil) { path, _ in smfi_delrcpt(context, path) })
     }
 
     func replaceBody(chunk: UnsafeRawBufferPointer) throws(MilterActionError) {
@@ -93,7 +112,8 @@ final class LibmilterActions: MilterActions {
         var rest = chunk[...]
         repeat {
             let slice = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.bodySlice))
-            let bytes = UnsafeMutablePointer(mutating: slice.baseAddress?.assumingMemoryBound(to: UInt8.self))
+            let bytes = UnsafeMutablePointer(
+                mutating: slice.baseAddress?.assumingMemoryBound(to: UInt8.self))
             try sent("smfi_replacebody", smfi_replacebody(context, bytes, Int32(slice.count)))
             rest = rest.dropFirst(slice.count)
         } while !rest.isEmpty

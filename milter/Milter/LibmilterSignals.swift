@@ -8,6 +8,8 @@ import Glibc
 /// has not yet taken an earlier one. Two SIGHUPs in a row would then end the service. This function
 /// never returns. The program handles its own signals, and calls `MilterServer.stop`.
 @_cdecl("sigwait")
-package func libmilterSigwait(_ signals: UnsafePointer<sigset_t>?, _ signal: UnsafeMutablePointer<Int32>?) -> Int32 {
+package func libmilterSigwait(
+    _ signals: UnsafePointer<sigset_t>?, _ signal: UnsafeMutablePointer<Int32>?
+) -> Int32 {
     while true { pause() }
 }

@@ -25,7 +25,8 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
         case .notAtEndOfMessage: "a modification outside the end of the message"
         case .notNegotiated: "a modification that the handler did not declare among its needs"
         case .fieldName: "a header field name that is empty or has characters that are not allowed"
-        case .fieldValue: "a header field value with a NUL, a bare CR, or a line end that does not fold"
+        case .fieldValue:
+            "a header field value with a NUL, a bare CR, or a line end that does not fold"
         case .index(let index): "header field index \(index) is out of range"
         case .path: "an envelope path or argument that is empty or has a line end or NUL"
         case .notSent(let function): "\(function) failed: the connection to the MTA is closed"
@@ -50,14 +51,17 @@ package protocol MilterActions: AnyObject {
     /// of that name up by one. Inserted and added fields count too. So go from the highest index to
     /// the lowest. Beyond the last field, a value is appended as a new field, and a deletion does
     /// nothing.
-    func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
+    func changeHeader(
+        _ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
     /// Inserts a field at a position (from 0) among all fields as they are at this moment,
     /// including the MTA's own Received. Position 0 is above it; 1 is below it if nothing was
     /// inserted above; beyond the last field, the new field is appended.
-    func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
+    func insertHeader(
+        at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
     /// Appends a field below all others.
     func addHeader(_ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
-    /// Replaces the envelope sender: `<>`, or an address with or without brackets. `arguments`: ESMTP, separated by spaces.
+    /// Replaces the envelope sender: `<>`, or an address with or without brackets. `arguments`:
+    /// ESMTP, separated by spaces.
     func changeFrom(_ path: String, arguments: String?) throws(MilterActionError)
     /// Adds an envelope recipient, with ESMTP arguments such as `NOTIFY=NEVER`.
     func addRecipient(_ path: String, arguments: String?) throws(MilterActionError)
@@ -67,13 +71,15 @@ package protocol MilterActions: AnyObject {
     /// The first call replaces the whole body; each later call appends to the replacement. Lines
     /// end in CRLF.
     func replaceBody(chunk: UnsafeRawBufferPointer) throws(MilterActionError)
-    /// Reports to the MTA that the filter is still working, to prevent a timeout (Postfix: milter_content_timeout).
+    /// Reports to the MTA that the filter is still working, to prevent a timeout (Postfix:
+    /// milter_content_timeout).
     func progress() throws(MilterActionError)
 }
 
 extension MilterActions {
     /// Same as `changeHeader(_:index:value:)`, with a whole array.
-    package func changeHeader(_ name: String, index: Int, value: [UInt8]) throws(MilterActionError) {
+    package func changeHeader(_ name: String, index: Int, value: [UInt8]) throws(MilterActionError)
+    {
         try changeHeader(name, index: index, value: value[...])
     }
 
@@ -83,7 +89,9 @@ extension MilterActions {
     }
 
     /// Same as `insertHeader(at:_:value:)`, with a whole array.
-    package func insertHeader(at index: Int, _ name: String, value: [UInt8]) throws(MilterActionError) {
+    package func insertHeader(
+        at index: Int, _ name: String, value: [UInt8]
+    ) throws(MilterActionError) {
         try insertHeader(at: index, name, value: value[...])
     }
 
@@ -92,12 +100,19 @@ extension MilterActions {
         try addHeader(name, value: value[...])
     }
 
-    package func changeFrom(_ path: String) throws(MilterActionError) { try changeFrom(path, arguments: nil) }
+    package func changeFrom(_ path: String) throws(MilterActionError) {
+        try changeFrom(path, arguments: nil)
+    }
 
-    package func addRecipient(_ path: String) throws(MilterActionError) { try addRecipient(path, arguments: nil) }
+    package func addRecipient(_ path: String) throws(MilterActionError) {
+        try addRecipient(path, arguments: nil)
+    }
 
-    /// Replaces the whole body by the parts, one after another. Without parts, or with only empty ones, the body becomes empty.
-    package func replaceBody(_ parts: some Sequence<some Collection<UInt8>>) throws(MilterActionError) {
+    /// Replaces the whole body by the parts, one after another. Without parts, or with only empty
+    /// ones, the body becomes empty.
+    package func replaceBody(
+        _ parts: some Sequence<some Collection<UInt8>>
+    ) throws(MilterActionError) {
         var sent = false
         for part in parts where !part.isEmpty {
             let outcome = part.withContiguousStorageIfAvailable { replaceBodyResult($0) }
@@ -110,7 +125,9 @@ extension MilterActions {
     }
 
     /// Typed throws do not cross `withContiguousStorageIfAvailable`.
-    private func replaceBodyResult(_ buffer: UnsafeBufferPointer<UInt8>) -> Result<Void, MilterActionError> {
+    private func replaceBodyResult(
+        _ buffer: UnsafeBufferPointer<UInt8>
+    ) -> Result<Void, MilterActionError> {
         do {
             return .success(try replaceBody(chunk: UnsafeRawBufferPointer(buffer)))
         } catch {
@@ -122,9 +139,12 @@ extension MilterActions {
 /// The only code that converts field names, values and paths for libmilter. MilterTesting also uses
 /// it, so an in-memory test refuses what the real server refuses.
 package enum MilterWire {
-    /// Throws unless `name` is a field name (RFC 5322 section 2.2: printable ASCII without a colon).
+    /// Throws unless `name` is a field name (RFC 5322 section 2.2:
+    /// printable ASCII without a colon).
     package static func check(fieldName name: String) throws(MilterActionError) {
-        guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }) else {
+        guard !name.isEmpty,
+            name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") })
+        else {
             throw .fieldName
         }
     }
@@ -132,7 +152,9 @@ package enum MilterWire {
     /// A field value in the form that libmilter takes under SMFIP_HDR_LEADSPC: folds as LF and
     /// white space, leading white space kept. An empty value becomes one space, because an empty
     /// one means deletion in libmilter.
-    package static func outgoing(fieldValue value: ArraySlice<UInt8>) throws(MilterActionError) -> [UInt8] {
+    package static func outgoing(
+        fieldValue value: ArraySlice<UInt8>
+    ) throws(MilterActionError) -> [UInt8] {
         var out = [UInt8]()
         out.reserveCapacity(value.count + 1)
         var index = value.startIndex
@@ -146,7 +168,9 @@ package enum MilterWire {
                     guard index < value.endIndex, value[index] == 0x0A else { throw .fieldValue }
                     index += 1
                 }
-                guard index < value.endIndex, value[index] == 0x20 || value[index] == 0x09 else { throw .fieldValue }
+                guard index < value.endIndex, value[index] == 0x20 || value[index] == 0x09 else {
+                    throw .fieldValue
+                }
                 out.append(0x0A)
             default: out.append(octet)
             }
@@ -170,6 +194,7 @@ package enum MilterWire {
 
     /// Throws unless `path` can be in an envelope command.
     package static func check(path: String) throws(MilterActionError) {
-        guard !path.isEmpty, !path.utf8.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A }) else { throw .path }
+        guard !path.isEmpty, !path.utf8.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A })
+        else { throw .path }
     }
 }

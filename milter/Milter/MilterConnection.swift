@@ -22,11 +22,12 @@ package enum MilterPeer: Sendable, Hashable {
 
 /// The connection of a session. A value: it may be kept.
 package struct MilterConnection: Sendable, Hashable {
-    /// The client's name as found by the MTA, verified by a forward look-up (Postfix); `unknown` or `[192.0.2.1]` without a
-    /// name.
+    /// The client's name as found by the MTA, verified by a forward look-up (Postfix); `unknown` or
+    /// `[192.0.2.1]` without a name.
     package let hostName: String
     package let peer: MilterPeer
-    /// The macros of the connect stage, by name as `smfi_getsymval` spells it: `{daemon_name}`, `j`, `v`, …
+    /// The macros of the connect stage, by name as `smfi_getsymval` spells it:
+    /// `{daemon_name}`, `j`, `v`, …
     package let macros: [String: String]
 
     package init(hostName: String, peer: MilterPeer, macros: [String: String] = [:]) {

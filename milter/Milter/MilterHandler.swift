@@ -1,8 +1,11 @@
-// The two protocols that a filter implements: a handler for the process, and a session for each SMTP connection.
+// The two protocols that a filter implements: a handler for the process, and a session for
+// each SMTP connection.
 
-/// Reads macros of the current message. Valid only during the call that passes it; afterwards every macro is nil.
+/// Reads macros of the current message. Valid only during the call that passes it;
+/// afterwards every macro is nil.
 package protocol MilterMacros: AnyObject {
-    /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil if the MTA did not send it.
+    /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil if
+    /// the MTA did not send it.
     subscript(name: String) -> String? { get }
 }
 
@@ -33,8 +36,8 @@ package protocol MilterSession: AnyObject {
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply
     func data(macros: any MilterMacros) -> MilterReply
     func unknown(command: String) -> MilterReply
-    /// One header field. `name`: as the MTA sends it. `value`: everything after the colon, including leading white space, with
-    /// folds as CRLF and white space.
+    /// One header field. `name`: as the MTA sends it. `value`: everything after the colon,
+    /// including leading white space, with folds as CRLF and white space.
     func header(name: [UInt8], value: [UInt8]) -> MilterReply
     func endOfHeaders() -> MilterReply
     /// The next octets of the body, at most 65,535, lines ended by CRLF. Valid during the call.
@@ -54,8 +57,11 @@ package protocol MilterSession: AnyObject {
 extension MilterSession {
     package func connected() -> MilterReply { .continue }
     package func helo(_ name: String) -> MilterReply { .continue }
-    package func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply { .continue }
-    package func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply { .continue }
+    package func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply
+    { .continue }
+    package func recipient(
+        _ path: String, arguments: [String], macros: any MilterMacros
+    ) -> MilterReply { .continue }
     package func data(macros: any MilterMacros) -> MilterReply { .continue }
     package func unknown(command: String) -> MilterReply { .continue }
     package func header(name: [UInt8], value: [UInt8]) -> MilterReply { .continue }

@@ -6,8 +6,8 @@ package struct MilterEvents: OptionSet, Sendable, Hashable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The connection; always sent, as it creates the session. If it is among the answers, `MilterSession.connected` answers
-    /// it.
+    /// The connection; always sent, as it creates the session. If it is among the answers,
+    /// `MilterSession.connected` answers it.
     package static let connect = MilterEvents(rawValue: 1 << 0)
     package static let helo = MilterEvents(rawValue: 1 << 1)
     package static let mail = MilterEvents(rawValue: 1 << 2)
@@ -41,7 +41,8 @@ package struct MilterActionKinds: OptionSet, Sendable, Hashable {
     package static let deleteRecipient = MilterActionKinds(rawValue: 1 << 6)
 
     package static let all: MilterActionKinds = [
-        .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .addRecipientWithArguments, .deleteRecipient,
+        .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient,
+        .addRecipientWithArguments, .deleteRecipient,
     ]
 }
 
@@ -67,7 +68,8 @@ package struct MilterNeeds: Sendable, Hashable {
     package var macros: [MilterStage: [String]]
 
     package init(
-        events: MilterEvents, answers: MilterEvents, actions: MilterActionKinds, macros: [MilterStage: [String]] = [:]
+        events: MilterEvents, answers: MilterEvents, actions: MilterActionKinds,
+        macros: [MilterStage: [String]] = [:]
     ) {
         self.events = events
         self.answers = answers

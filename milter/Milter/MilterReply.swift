@@ -4,11 +4,13 @@
 package enum MilterReply: Sendable, Hashable {
     /// Go on with the dialogue; at the end of the message: accept it with all modifications sent.
     case `continue`
-    /// Accept the message (before MAIL: everything on the connection) without further filtering. Modifications sent stay.
+    /// Accept the message (before MAIL: everything on the connection) without further filtering.
+    /// Modifications sent stay.
     case accept
     /// Report to the client that the message was accepted, and drop it.
     case discard
-    /// Refuse permanently: at connect or HELO the connection, at RCPT that recipient, otherwise the message.
+    /// Refuse permanently: at connect or HELO the connection, at RCPT that
+    /// recipient, otherwise the message.
     case reject(PermanentFailure)
     /// Refuse temporarily, with the same scopes.
     case temporaryFailure(TemporaryFailure)

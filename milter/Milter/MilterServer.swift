@@ -23,8 +23,10 @@ package enum MilterServerError: Error, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .alreadyStarted: "a milter was already started in this process; libmilter allows one"
-        case .socketInUse(let socket): "another process is already listening on \(socket); stop it first"
-        case .notASocket(let path): "\(path) exists and is not a socket; remove it or choose another path"
+        case .socketInUse(let socket):
+            "another process is already listening on \(socket); stop it first"
+        case .notASocket(let path):
+            "\(path) exists and is not a socket; remove it or choose another path"
         case .pathTooLong(let path): "the socket path \(path) is longer than 107 octets"
         case .unknownGroup(let name): "the group \"\(name)\" for the milter socket does not exist"
         case .socketFailed(let what, let code): "\(what): \(String(cString: strerror(code)))"
@@ -53,7 +55,8 @@ package final class MilterServer: Sendable {
         package var peers: Set<uid_t>?
 
         package init(
-            name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 4_096, peers: Set<uid_t>? = nil
+            name: String, socket: MilterSocket, idleTimeout: Int32 = 7210, backlog: Int32 = 4_096,
+            peers: Set<uid_t>? = nil
         ) {
             self.peers = peers
             self.name = name
@@ -71,13 +74,18 @@ package final class MilterServer: Sendable {
         log: @escaping @Sendable (MilterDiagnostic) -> Void
     ) {
         self.configuration = configuration
-        let peers = configuration.peers.map { PeerGuard(socket: configuration.socket, allowed: $0.union([0, geteuid()])) }
-        installation = FilterInstallation(handler: handler, needs: handler.needs, log: log, peers: peers)
+        let peers = configuration.peers.map {
+            PeerGuard(socket: configuration.socket, allowed: $0.union([0, geteuid()]))
+        }
+        installation = FilterInstallation(
+            handler: handler, needs: handler.needs, log: log, peers: peers)
     }
 
-    /// Claims the socket and starts to serve on a separate thread. When it returns, an MTA can connect.
+    /// Claims the socket and starts to serve on a separate thread. When it
+    /// returns, an MTA can connect.
     ///
-    /// SIGHUP, which would otherwise end the process, is ignored from now on unless it has a handler.
+    /// SIGHUP, which would otherwise end the process, is ignored from now on
+    /// unless it has a handler.
     package func start() throws(MilterServerError) {
         let first = process.with { state in
             if state.installation != nil { return false }
@@ -106,14 +114,19 @@ package final class MilterServer: Sendable {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
         var buffer = [CChar](repeating: 0, count: 1 << 16)
-        return getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0 && found != nil ? entry.pw_uid : nil
+        return getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0 && found != nil
+            ? entry.pw_uid : nil
     }
 
     private func prepare() throws(MilterServerError) {
         Self.ignoreHangup()
         Self.returnMemory()
-        guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else { throw .libmilter("smfi_settimeout") }
-        guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else { throw .libmilter("smfi_setbacklog") }
+        guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else {
+            throw .libmilter("smfi_settimeout")
+        }
+        guard smfi_setbacklog(configuration.backlog) == MI_SUCCESS else {
+            throw .libmilter("smfi_setbacklog")
+        }
         try register()
         let starter = Starter(socket: configuration.socket)
         let failure = SystemThread.detach { serve(starter) }
@@ -182,7 +195,9 @@ package final class MilterServer: Sendable {
     private func endMain() {
         guard SystemThread.detach({ smfi_stop() }) == 0 else { return }
         for _ in 0..<120 {
-            if let descriptor = configuration.socket.connected(), descriptor >= 0 { close(descriptor) }
+            if let descriptor = configuration.socket.connected(), descriptor >= 0 {
+                close(descriptor)
+            }
             if process.wait(atMost: .milliseconds(50), until: { $0.finished != nil }) { return }
         }
     }
@@ -223,7 +238,9 @@ private func serve(_ starter: Starter) {
     do {
         // The mode of the socket depends on the umask, which must not change for the rest of the
         // process.
-        guard postern_own_umask() == 0 else { throw MilterServerError.socketFailed("unshare", errno) }
+        guard postern_own_umask() == 0 else {
+            throw MilterServerError.socketFailed("unshare", errno)
+        }
         try starter.socket.claim()
     } catch let error as MilterServerError {
         starter.outcome.with { $0 = .failure(error) }

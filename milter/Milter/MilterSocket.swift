@@ -5,8 +5,8 @@ import Glibc
 
 /// The address at which a filter listens.
 package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
-    /// A unix socket. `mode`: permission bits, which must allow the MTA's user to read and write. `group`: name of the owning
-    /// group, or nil to keep the process's own.
+    /// A unix socket. `mode`: permission bits, which must allow the MTA's user to read and write.
+    /// `group`: name of the owning group, or nil to keep the process's own.
     case unix(path: String, mode: UInt16 = 0o660, group: String? = nil)
     /// A TCP port. `host`: an IPv4 or IPv6 address, or a name.
     case tcp(host: String, port: UInt16)
@@ -35,7 +35,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
                 guard let colon = rest.lastIndex(of: ":") else { return nil }
                 (host, number) = (rest[..<colon], rest[rest.index(after: colon)...])
             }
-            let bare = host.hasPrefix("[") && host.hasSuffix("]") ? host.dropFirst().dropLast() : host
+            let bare =
+                host.hasPrefix("[") && host.hasSuffix("]") ? host.dropFirst().dropLast() : host
             guard !bare.isEmpty, let port = UInt16(number), port > 0 else { return nil }
             self = .tcp(host: String(bare), port: port)
         default: return nil
@@ -46,7 +47,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
     package var postfixName: String {
         switch self {
         case .unix(let path, _, _): "unix:\(path)"
-        case .tcp(let host, let port): host.contains(":") ? "inet:[\(host)]:\(port)" : "inet:\(host):\(port)"
+        case .tcp(let host, let port):
+            host.contains(":") ? "inet:[\(host)]:\(port)" : "inet:\(host):\(port)"
         }
     }
 
@@ -56,7 +58,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
     var libmilterName: String {
         switch self {
         case .unix(let path, _, _): "unix:\(path)"
-        case .tcp(let host, let port): host.contains(":") ? "inet6:\(port)@\(host)" : "inet:\(port)@\(host)"
+        case .tcp(let host, let port):
+            host.contains(":") ? "inet6:\(port)@\(host)" : "inet:\(port)@\(host)"
         }
     }
 
@@ -68,20 +71,27 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             if isAlive() { throw .socketInUse(description) }
             return try open()
         }
-        guard path.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else { throw .pathTooLong(path) }
+        guard path.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else {
+            throw .pathTooLong(path)
+        }
         let groupID = try group.map { name throws(MilterServerError) in try Self.groupID(name) }
         // Two instances that start at the same time must not both find the old socket unused, so
         // its directory is locked.
-        let directory = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let directory =
+            path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let lock = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard lock >= 0 else { throw .socketFailed("cannot open the directory \(directory)", errno) }
+        guard lock >= 0 else {
+            throw .socketFailed("cannot open the directory \(directory)", errno)
+        }
         defer { close(lock) }
         flock(lock, LOCK_EX)
         var status = stat()
         if lstat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path) }
             if isAlive() { throw .socketInUse(description) }
-            guard unlink(path) == 0 else { throw .socketFailed("cannot remove the stale socket \(path)", errno) }
+            guard unlink(path) == 0 else {
+                throw .socketFailed("cannot remove the stale socket \(path)", errno)
+            }
         }
         // No process may connect before mode and group are right.
         let mask = umask(0o177)
@@ -90,7 +100,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         if let groupID, chown(path, uid_t.max, groupID) != 0 {
             throw .socketFailed("cannot give \(path) to its group", errno)
         }
-        guard chmod(path, mode_t(mode)) == 0 else { throw .socketFailed("cannot set the mode of \(path)", errno) }
+        guard chmod(path, mode_t(mode)) == 0 else {
+            throw .socketFailed("cannot set the mode of \(path)", errno)
+        }
     }
 
     /// Removes a unix socket that this process made.
@@ -111,7 +123,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         var entry = group()
         var found: UnsafeMutablePointer<group>?
         var buffer = [CChar](repeating: 0, count: 1 << 16)
-        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { throw .unknownGroup(name) }
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
+            throw .unknownGroup(name)
+        }
         return entry.gr_gid
     }
 
@@ -134,7 +148,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
             let size = socklen_t(MemoryLayout<sockaddr_un>.size)
             return withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Self.connects(AF_UNIX, $0, size) }
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Self.connects(AF_UNIX, $0, size)
+                }
             }
         case .tcp(let host, let port):
             var hints = addrinfo()
@@ -144,7 +160,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             defer { freeaddrinfo(list) }
             var entry = list
             while let info = entry?.pointee {
-                if let address = info.ai_addr, let found = Self.connects(info.ai_family, address, info.ai_addrlen) {
+                if let address = info.ai_addr,
+                    let found = Self.connects(info.ai_family, address, info.ai_addrlen)
+                {
                     return found
                 }
                 entry = info.ai_next
@@ -153,8 +171,11 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    private static func connects(_ family: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32? {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    private static func connects(
+        _ family: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t
+    ) -> Int32? {
+        let descriptor = socket(
+            family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         if connect(descriptor, address, size) == 0 { return descriptor }
         let reason = errno
@@ -167,7 +188,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             var failure: Int32 = 0
             var length = socklen_t(MemoryLayout<Int32>.size)
-            if poll(&poller, 1, 1000) == 1, getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length) == 0, failure == 0 {
+            if poll(&poller, 1, 1000) == 1,
+                getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length) == 0, failure == 0
+            {
                 return descriptor
             }
         }

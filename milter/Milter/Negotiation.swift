@@ -6,7 +6,8 @@ import CMilter
 struct Negotiation: Equatable {
     /// SMFIF_* that the handler requires.
     let actions: UInt
-    /// SMFIP_*: unwanted callbacks and replies, and leading spaces. All belong to milter protocol 6 (Postfix 2.6, 2009).
+    /// SMFIP_*: unwanted callbacks and replies, and leading spaces. All belong to milter
+    /// protocol 6 (Postfix 2.6, 2009).
     let protocolSteps: UInt
 
     init(_ needs: MilterNeeds) {
@@ -19,17 +20,23 @@ struct Negotiation: Equatable {
                 steps |= UInt(noReply)
             }
         }
-        if needs.events.contains(.body) && needs.answers.contains(.body) { steps |= UInt(SMFIP_SKIP) }
+        if needs.events.contains(.body) && needs.answers.contains(.body) {
+            steps |= UInt(SMFIP_SKIP)
+        }
         protocolSteps = steps
     }
 
     /// The reason why an MTA with this offer cannot be served; nil if it can.
     func refusal(offeredActions: UInt, offeredSteps: UInt) -> String? {
-        let missing = Self.actionFlags.filter { actions & UInt($0.1) & ~offeredActions != 0 }.map(\.2)
-        if !missing.isEmpty { return "the MTA does not allow the milter to \(missing.joined(separator: ", "))" }
+        let missing = Self.actionFlags.filter { actions & UInt($0.1) & ~offeredActions != 0 }.map(
+            \.2)
+        if !missing.isEmpty {
+            return "the MTA does not allow the milter to \(missing.joined(separator: ", "))"
+        }
         let steps = protocolSteps & ~offeredSteps
         if steps != 0 {
-            return "the MTA lacks protocol steps 0x\(String(steps, radix: 16)); Postfix needs milter_protocol = 6"
+            return
+                "the MTA lacks protocol steps 0x\(String(steps, radix: 16)); Postfix needs milter_protocol = 6"
         }
         return nil
     }

@@ -31,7 +31,9 @@ final class PeerGuard: Sendable {
         var others: [uid_t] = []
         for descriptor in Self.descriptors() {
             var status = stat()
-            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { continue }
+            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
+                continue
+            }
             let inode = UInt(status.st_ino)
             guard !before.contains(inode) else {
                 seen.insert(inode)
@@ -41,7 +43,9 @@ final class PeerGuard: Sendable {
             if let user = user(at: descriptor), !allowed.contains(user) {
                 // Another thread may have closed it in the time between, and the number may have
                 // been reused.
-                guard fstat(descriptor, &status) == 0, UInt(status.st_ino) == inode else { continue }
+                guard fstat(descriptor, &status) == 0, UInt(status.st_ino) == inode else {
+                    continue
+                }
                 shutdown(descriptor, Int32(SHUT_RDWR))
                 others.append(user)
             } else {
@@ -61,7 +65,9 @@ final class PeerGuard: Sendable {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if let descriptor = Int32(name), descriptor != dirfd(folder) { found.append(descriptor) }
+            if let descriptor = Int32(name), descriptor != dirfd(folder) {
+                found.append(descriptor)
+            }
         }
         return found
     }
@@ -70,7 +76,8 @@ final class PeerGuard: Sendable {
     private func isConnection(_ descriptor: Int32) -> Bool {
         var listens: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
-        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0, listens == 0 else { return false }
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0, listens == 0
+        else { return false }
         let own = Address(of: descriptor, getsockname)
         return switch socket {
         case .unix(let path, _, _): own?.path == path
@@ -84,7 +91,8 @@ final class PeerGuard: Sendable {
             // struct ucred: process, user and group.
             var credentials: [UInt32] = [0, 0, 0]
             var size = socklen_t(12)
-            return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 && size == 12 ? credentials[1] : nil
+            return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
+                && size == 12 ? credentials[1] : nil
         }
         return SocketDiagnosis.user(atOtherEndOf: descriptor)
     }
@@ -100,7 +108,10 @@ struct Address {
     /// 4 or 16 octets.
     var octets: [UInt8] = []
 
-    init?(of descriptor: Int32, _ ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32) {
+    init?(
+        of descriptor: Int32,
+        _ ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) {
         var storage = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &storage) {
@@ -111,8 +122,10 @@ struct Address {
         let bytes = withUnsafeBytes(of: &storage) { Array($0.prefix(Int(size))) }
         switch Int32(family) {
         case AF_UNIX: path = String(decoding: bytes.dropFirst(2).prefix { $0 != 0 }, as: UTF8.self)
-        case AF_INET where bytes.count >= 8: (port, octets) = (UInt16(bytes[2]) << 8 | UInt16(bytes[3]), Array(bytes[4..<8]))
-        case AF_INET6 where bytes.count >= 24: (port, octets) = (UInt16(bytes[2]) << 8 | UInt16(bytes[3]), Array(bytes[8..<24]))
+        case AF_INET where bytes.count >= 8:
+            (port, octets) = (UInt16(bytes[2]) << 8 | UInt16(bytes[3]), Array(bytes[4..<8]))
+        case AF_INET6 where bytes.count >= 24:
+            (port, octets) = (UInt16(bytes[2]) << 8 | UInt16(bytes[3]), Array(bytes[8..<24]))
         default: return nil
         }
     }
@@ -123,7 +136,8 @@ struct Address {
 package enum SocketDiagnosis {
     private static let netlinkSocketDiagnosis: Int32 = 4  // NETLINK_SOCK_DIAG
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
-    /// Offset of idiag_uid in the answer: after the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
+    /// Offset of idiag_uid in the answer: after the header of 16 octets, 4 of states, 48 of
+    /// addresses and 3 numbers.
     private static let userOffset = 80
     /// The offset of idiag_state, and TCP_ESTABLISHED.
     private static let (stateOffset, established) = (17, UInt8(1))
@@ -135,7 +149,9 @@ package enum SocketDiagnosis {
     /// this network name space, or if the kernel does not report it. A socket that its process has
     /// not accepted yet counts as root's, so call this after the other end has sent data.
     package static func user(atOtherEndOf descriptor: Int32) -> uid_t? {
-        guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
+        guard let own = Address(of: descriptor, getsockname),
+            let other = Address(of: descriptor, getpeername)
+        else { return nil }
         return user(of: other, connectedTo: own)
     }
 
@@ -144,29 +160,38 @@ package enum SocketDiagnosis {
         guard let other = Address(of: descriptor, getpeername) else { return false }
         // ::1, and 127.0.0.0/8 under ::ffff:0:0/96.
         let octets =
-            other.octets.count == 16 && other.octets.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+            other.octets.count == 16
+                && other.octets.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
             ? Array(other.octets[12...]) : other.octets
-        return octets.count == 4 ? octets[0] == 127 : octets.last == 1 && octets.dropLast().allSatisfy { $0 == 0 }
+        return octets.count == 4
+            ? octets[0] == 127 : octets.last == 1 && octets.dropLast().allSatisfy { $0 == 0 }
     }
 
     /// The user of a TCP socket by its address and its peer's. Nil if it is not on this machine, or
     /// if the kernel does not report it.
     static func user(of address: Address, connectedTo other: Address) -> uid_t? {
-        guard address.octets.count == other.octets.count, !address.octets.isEmpty else { return nil }
-        let descriptor = Glibc.socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), netlinkSocketDiagnosis)
+        guard address.octets.count == other.octets.count, !address.octets.isEmpty else {
+            return nil
+        }
+        let descriptor = Glibc.socket(
+            AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), netlinkSocketDiagnosis)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         // The kernel answers at once, but nothing here may wait forever.
         var limit = timeval(tv_sec: 1, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let question = question(address, other)
         guard send(descriptor, question, question.count, 0) == question.count else { return nil }
         var answer = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &answer, answer.count, 0)
         guard count >= userOffset + 4 else { return nil }
         return answer.withUnsafeBytes { bytes in
-            guard bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self) == byFamily else { return nil }
-            return bytes[stateOffset] == established ? bytes.loadUnaligned(fromByteOffset: userOffset, as: uid_t.self) : gone
+            guard bytes.loadUnaligned(fromByteOffset: 4, as: UInt16.self) == byFamily else {
+                return nil
+            }
+            return bytes[stateOffset] == established
+                ? bytes.loadUnaligned(fromByteOffset: userOffset, as: uid_t.self) : gone
         }
     }
 
@@ -184,7 +209,9 @@ package enum SocketDiagnosis {
         add(UInt32.max)  // in any state
         add(address.port.bigEndian)
         add(other.port.bigEndian)
-        for side in [address, other] { octets += side.octets + Array(repeating: 0, count: 16 - side.octets.count) }
+        for side in [address, other] {
+            octets += side.octets + Array(repeating: 0, count: 16 - side.octets.count)
+        }
         // No interface, and no cookie.
         add(UInt32(0))
         add(UInt32.max)

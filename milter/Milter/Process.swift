@@ -1,4 +1,5 @@
-// libmilter's state for the whole process: the handler, and the number of current sessions and messages.
+// libmilter's state for the whole process: the handler, and the number of current
+// sessions and messages.
 
 import Concurrency
 
@@ -10,7 +11,8 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
     case refusedMTA(reason: String)
     /// Connections of these local users to the socket were ended, as they are not Postfix.
     case otherPeersAtSocket([UInt32])
-    /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the MTA's name for the message.
+    /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the
+    /// MTA's name for the message.
     case messageFailed(queueID: String?, error: String)
     /// The server has stopped. This many messages were still open at the deadline and were
     /// interrupted; the client keeps them.
@@ -22,8 +24,10 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
         case .refusedMTA(let reason): "milter: refused an MTA: \(reason)"
         case .otherPeersAtSocket(let users):
             "milter: ended connections of users \(users.map(String.init).joined(separator: ", ")) to the socket, which are not Postfix's (milter.peers)"
-        case .messageFailed(let queueID, let error): "milter: message \(queueID ?? "without queue id") deferred: \(error)"
-        case .stopped(let cutOff): cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages interrupted"
+        case .messageFailed(let queueID, let error):
+            "milter: message \(queueID ?? "without queue id") deferred: \(error)"
+        case .stopped(let cutOff):
+            cutOff == 0 ? "milter: stopped" : "milter: stopped, \(cutOff) messages interrupted"
         }
     }
 }

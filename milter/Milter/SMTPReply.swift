@@ -6,7 +6,8 @@ package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
     /// The code does not match the kind of failure: 400–499 for a temporary failure, 500–599 for a
     /// permanent one.
     case code(Int)
-    /// The enhanced status code is not `class.subject.detail` (RFC 3463 section 2), or its class differs from the code's.
+    /// The enhanced status code is not `class.subject.detail` (RFC 3463 section 2), or its class
+    /// differs from the code's.
     case enhancedStatus(String)
     /// No line, or more than `SMTPReplyLimit.lines`.
     case lineCount(Int)
@@ -19,8 +20,10 @@ package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .code(let code): "SMTP reply code \(code) is not of the failure's class"
-        case .enhancedStatus(let status): "enhanced status code \"\(status)\" is malformed or not of the reply code's class"
-        case .lineCount(let count): "an SMTP reply must have 1 to \(SMTPReplyLimit.lines) lines, not \(count)"
+        case .enhancedStatus(let status):
+            "enhanced status code \"\(status)\" is malformed or not of the reply code's class"
+        case .lineCount(let count):
+            "an SMTP reply must have 1 to \(SMTPReplyLimit.lines) lines, not \(count)"
         case .lineLength(let length):
             "a line of an SMTP reply must have at most \(SMTPReplyLimit.lineLength) octets, not \(length)"
         case .octet(let octet): "octet \(octet) is not allowed in the text of an SMTP reply"
@@ -70,11 +73,14 @@ package struct SMTPFailure<Kind: SMTPFailureKind>: Sendable, Hashable, CustomStr
     package let lines: [String]
 
     /// `code enhanced first-line / second line`, for logs and diffs.
-    package var description: String { "\(code) \(enhancedStatus) \(lines.joined(separator: " / "))" }
+    package var description: String {
+        "\(code) \(enhancedStatus) \(lines.joined(separator: " / "))"
+    }
 
     /// Makes a reply from parts that should be valid; throws if they are not.
     package init(code: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
-        try ReplyRules.check(code: code, class: Kind.digit, enhancedStatus: enhancedStatus, lines: lines)
+        try ReplyRules.check(
+            code: code, class: Kind.digit, enhancedStatus: enhancedStatus, lines: lines)
         (self.code, self.enhancedStatus, self.lines) = (code, enhancedStatus, lines)
     }
 
@@ -84,28 +90,40 @@ package struct SMTPFailure<Kind: SMTPFailureKind>: Sendable, Hashable, CustomStr
     package init(repairing code: Int, _ enhancedStatus: String, _ text: String) {
         self.code = code / 100 == Kind.digit ? code : Kind.standardCode
         self.enhancedStatus =
-            ReplyRules.isEnhancedStatus(enhancedStatus, class: Kind.digit) ? enhancedStatus : "\(Kind.digit).0.0"
+            ReplyRules.isEnhancedStatus(enhancedStatus, class: Kind.digit)
+            ? enhancedStatus : "\(Kind.digit).0.0"
         lines = ReplyRules.repaired(text)
     }
 }
 
 /// The rules for both kinds.
 enum ReplyRules {
-    static func check(code: Int, class digit: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
+    static func check(
+        code: Int, class digit: Int, enhancedStatus: String, lines: [String]
+    ) throws(SMTPReplyError) {
         guard code / 100 == digit else { throw .code(code) }
-        guard isEnhancedStatus(enhancedStatus, class: digit) else { throw .enhancedStatus(enhancedStatus) }
-        guard (1...SMTPReplyLimit.lines).contains(lines.count) else { throw .lineCount(lines.count) }
+        guard isEnhancedStatus(enhancedStatus, class: digit) else {
+            throw .enhancedStatus(enhancedStatus)
+        }
+        guard (1...SMTPReplyLimit.lines).contains(lines.count) else {
+            throw .lineCount(lines.count)
+        }
         for line in lines {
-            guard line.utf8.count <= SMTPReplyLimit.lineLength else { throw .lineLength(line.utf8.count) }
+            guard line.utf8.count <= SMTPReplyLimit.lineLength else {
+                throw .lineLength(line.utf8.count)
+            }
             for octet in line.utf8 where !isText(octet) { throw .octet(octet) }
         }
     }
 
     /// RFC 3463 section 2: class, subject of 1–3 digits, detail of 1–3 digits.
     static func isEnhancedStatus(_ status: String, class digit: Int) -> Bool {
-        let parts = status.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let parts = status.utf8.split(
+            separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].elementsEqual(String(digit).utf8) else { return false }
-        return parts[1...].allSatisfy { (1...3).contains($0.count) && $0.allSatisfy { (0x30...0x39).contains($0) } }
+        return parts[1...].allSatisfy {
+            (1...3).contains($0.count) && $0.allSatisfy { (0x30...0x39).contains($0) }
+        }
     }
 
     static func isText(_ octet: UInt8) -> Bool {

@@ -26,7 +26,9 @@ final class SessionBox {
     deinit { process.with { $0.sessions -= 1 } }
 
     /// Answers an event of the connection.
-    func answer(_ context: OpaquePointer, to event: MilterEvents, _ body: (any MilterSession) -> MilterReply) -> sfsistat {
+    func answer(
+        _ context: OpaquePointer, to event: MilterEvents, _ body: (any MilterSession) -> MilterReply
+    ) -> sfsistat {
         macros.context = context
         defer { macros.context = nil }
         let reply = body(session)
@@ -106,7 +108,8 @@ final class SessionBox {
     }
 
     private static let failed = MilterReply.temporaryFailure(
-        TemporaryFailure(repairing: 451, "4.3.0", "Temporary internal error; please try again later"))
+        TemporaryFailure(
+            repairing: 451, "4.3.0", "Temporary internal error; please try again later"))
     private static let goingAway = MilterReply.temporaryFailure(
         TemporaryFailure(repairing: 421, "4.3.2", "Service is shutting down; please try again"))
 }
@@ -141,10 +144,15 @@ extension SMTPFailure {
             buffer.append(0)
         }
         buffer.withUnsafeBufferPointer { buffer in
-            let starts: [UnsafePointer<CChar>?] = offsets.map { offset in buffer.baseAddress.map { $0 + offset } }
+            let starts: [UnsafePointer<CChar>?] = offsets.map { offset in
+                buffer.baseAddress.map { $0 + offset }
+            }
             _ = starts.withUnsafeBufferPointer { starts in
                 String(code).withCString { code in
-                    enhancedStatus.withCString { postern_setmlreply(context, code, $0, starts.baseAddress, Int32(lines.count)) }
+                    enhancedStatus.withCString {
+                        postern_setmlreply(
+                            context, code, $0, starts.baseAddress, Int32(lines.count))
+                    }
                 }
             }
         }

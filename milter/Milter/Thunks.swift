@@ -12,15 +12,21 @@ private func box(of context: OpaquePointer) -> SessionBox? {
 
 /// After connect, a callback always has a session. If it had none, the mail would stay with the
 /// client.
-private func withBox(_ context: OpaquePointer?, _ body: (OpaquePointer, SessionBox) -> sfsistat) -> sfsistat {
+private func withBox(
+    _ context: OpaquePointer?, _ body: (OpaquePointer, SessionBox) -> sfsistat
+) -> sfsistat {
     guard let context, let box = box(of: context) else { return SMFIS_TEMPFAIL }
     return body(context, box)
 }
 
-private func string(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
+private func string(_ pointer: UnsafePointer<CChar>?) -> String {
+    pointer.map { String(cString: $0) } ?? ""
+}
 
 /// A null-terminated vector: the address first, ESMTP arguments after it.
-private func envelope(_ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> (path: String, arguments: [String]) {
+private func envelope(
+    _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+) -> (path: String, arguments: [String]) {
     guard let argv, let path = argv[0] else { return ("", []) }
     var arguments = [String]()
     var index = 1
@@ -38,9 +44,12 @@ func negotiateThunk(
 ) -> sfsistat {
     let (installation, draining) = process.with { ($0.installation, $0.draining) }
     guard let context, let installation, !draining else { return SMFIS_REJECT }
-    if let others = installation.peers?.endOtherPeers(), !others.isEmpty { installation.log(.otherPeersAtSocket(others)) }
+    if let others = installation.peers?.endOtherPeers(), !others.isEmpty {
+        installation.log(.otherPeersAtSocket(others))
+    }
     let negotiation = Negotiation(installation.needs)
-    if let reason = negotiation.refusal(offeredActions: offeredActions, offeredSteps: offeredSteps) {
+    if let reason = negotiation.refusal(offeredActions: offeredActions, offeredSteps: offeredSteps)
+    {
         installation.log(.refusedMTA(reason: reason))
         return SMFIS_REJECT
     }
@@ -48,7 +57,8 @@ func negotiateThunk(
     steps?.pointee = negotiation.protocolSteps
     reserved2?.pointee = 0
     reserved3?.pointee = 0
-    // Without SMFIF_SETSYMLIST, the MTA's own lists apply (Postfix: milter_connect_macros and so on).
+    // Without SMFIF_SETSYMLIST, the MTA's own lists apply (Postfix:
+    // milter_connect_macros and so on).
     if offeredActions & UInt(SMFIF_SETSYMLIST) != 0, !installation.needs.macros.isEmpty {
         actions?.pointee |= UInt(SMFIF_SETSYMLIST)
         for (stage, names) in installation.needs.macros {
@@ -61,13 +71,18 @@ func negotiateThunk(
 }
 
 func connectThunk(
-    _ context: OpaquePointer?, _ hostName: UnsafeMutablePointer<CChar>?, _ address: UnsafeMutablePointer<sockaddr>?
+    _ context: OpaquePointer?, _ hostName: UnsafeMutablePointer<CChar>?,
+    _ address: UnsafeMutablePointer<sockaddr>?
 ) -> sfsistat {
-    guard let context, let installation = process.with({ $0.installation }) else { return SMFIS_TEMPFAIL }
+    guard let context, let installation = process.with({ $0.installation }) else {
+        return SMFIS_TEMPFAIL
+    }
     let macros = ContextMacros()
     macros.context = context
     var values = [String: String]()
-    for name in installation.needs.macros[.connect] ?? ["{daemon_name}", "{daemon_addr}", "j", "v", "_"] {
+    for name in installation.needs.macros[.connect] ?? [
+        "{daemon_name}", "{daemon_addr}", "j", "v", "_",
+    ] {
         if let value = macros[name] { values[name] = value }
     }
     let connection = MilterConnection(
@@ -85,30 +100,43 @@ func heloThunk(_ context: OpaquePointer?, _ name: UnsafeMutablePointer<CChar>?) 
     withBox(context) { context, box in box.answer(context, to: .helo) { $0.helo(string(name)) } }
 }
 
-func mailThunk(_ context: OpaquePointer?, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> sfsistat {
+func mailThunk(
+    _ context: OpaquePointer?, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+) -> sfsistat {
     withBox(context) { context, box in
         let (path, arguments) = envelope(argv)
-        return box.answerMessage(context, to: .mail) { $0.mail(path, arguments: arguments, macros: box.macros) }
+        return box.answerMessage(context, to: .mail) {
+            $0.mail(path, arguments: arguments, macros: box.macros)
+        }
     }
 }
 
-func recipientThunk(_ context: OpaquePointer?, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> sfsistat {
+func recipientThunk(
+    _ context: OpaquePointer?, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+) -> sfsistat {
     withBox(context) { context, box in
         let (path, arguments) = envelope(argv)
-        return box.answerMessage(context, to: .recipient) { $0.recipient(path, arguments: arguments, macros: box.macros) }
+        return box.answerMessage(context, to: .recipient) {
+            $0.recipient(path, arguments: arguments, macros: box.macros)
+        }
     }
 }
 
 func dataThunk(_ context: OpaquePointer?) -> sfsistat {
-    withBox(context) { context, box in box.answerMessage(context, to: .data) { $0.data(macros: box.macros) } }
+    withBox(context) { context, box in
+        box.answerMessage(context, to: .data) { $0.data(macros: box.macros) }
+    }
 }
 
 func unknownThunk(_ context: OpaquePointer?, _ command: UnsafePointer<CChar>?) -> sfsistat {
-    withBox(context) { context, box in box.answer(context, to: .unknown) { $0.unknown(command: string(command)) } }
+    withBox(context) { context, box in
+        box.answer(context, to: .unknown) { $0.unknown(command: string(command)) }
+    }
 }
 
 func headerThunk(
-    _ context: OpaquePointer?, _ name: UnsafeMutablePointer<CChar>?, _ value: UnsafeMutablePointer<CChar>?
+    _ context: OpaquePointer?, _ name: UnsafeMutablePointer<CChar>?,
+    _ value: UnsafeMutablePointer<CChar>?
 ) -> sfsistat {
     withBox(context) { context, box in
         let name = Array(UnsafeRawBufferPointer(start: name, count: name.map { strlen($0) } ?? 0))
@@ -119,10 +147,14 @@ func headerThunk(
 }
 
 func endOfHeadersThunk(_ context: OpaquePointer?) -> sfsistat {
-    withBox(context) { context, box in box.answerMessage(context, to: .endOfHeaders) { $0.endOfHeaders() } }
+    withBox(context) { context, box in
+        box.answerMessage(context, to: .endOfHeaders) { $0.endOfHeaders() }
+    }
 }
 
-func bodyThunk(_ context: OpaquePointer?, _ bytes: UnsafeMutablePointer<UInt8>?, _ count: Int) -> sfsistat {
+func bodyThunk(
+    _ context: OpaquePointer?, _ bytes: UnsafeMutablePointer<UInt8>?, _ count: Int
+) -> sfsistat {
     withBox(context) { context, box in
         let chunk = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)
         return box.answerMessage(context, to: .body) { $0.body(chunk) }
@@ -159,13 +191,17 @@ extension MilterPeer {
         case AF_INET:
             self = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
                 var octets = address.pointee.sin_addr
-                guard inet_ntop(AF_INET, &octets, &text, socklen_t(text.count)) != nil else { return .unknown }
+                guard inet_ntop(AF_INET, &octets, &text, socklen_t(text.count)) != nil else {
+                    return .unknown
+                }
                 return .ipv4(string(text), port: UInt16(bigEndian: address.pointee.sin_port))
             }
         case AF_INET6:
             self = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
                 var octets = address.pointee.sin6_addr
-                guard inet_ntop(AF_INET6, &octets, &text, socklen_t(text.count)) != nil else { return .unknown }
+                guard inet_ntop(AF_INET6, &octets, &text, socklen_t(text.count)) != nil else {
+                    return .unknown
+                }
                 return .ipv6(string(text), port: UInt16(bigEndian: address.pointee.sin6_port))
             }
         case AF_UNIX:

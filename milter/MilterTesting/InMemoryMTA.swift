@@ -4,7 +4,8 @@ import Milter
 
 /// The result for one message.
 package struct MessageOutcome: Sendable {
-    /// An answer, and its event: `mail`, `rcpt <a@b>`, `data`, `header From`, `end of headers`, `body`, `end of message`.
+    /// An answer, and its event: `mail`, `rcpt <a@b>`, `data`, `header From`, `end of headers`,
+    /// `body`, `end of message`.
     package struct Response: Sendable, Hashable, CustomStringConvertible {
         package let stage: String
         package let reply: MilterReply
@@ -31,7 +32,9 @@ package struct MessageOutcome: Sendable {
     package internal(set) var completed = false
 
     /// The answer to a recipient; nil if there was none.
-    package func reply(to recipient: String) -> MilterReply? { answers.last { $0.stage == "rcpt \(recipient)" }?.reply }
+    package func reply(to recipient: String) -> MilterReply? {
+        answers.last { $0.stage == "rcpt \(recipient)" }?.reply
+    }
 
     /// Envelope and message as Postfix would queue them; nil if they were not accepted.
     package var delivered: MessageState? {
@@ -39,7 +42,8 @@ package struct MessageOutcome: Sendable {
         return original.applying(modifications)
     }
 
-    /// Nil if exactly these modifications were requested, in this order; otherwise a readable difference.
+    /// Nil if exactly these modifications were requested, in this order;
+    /// otherwise a readable difference.
     package func difference(expected: [RecordedModification]) -> String? {
         RecordedModification.difference(expected: expected, actual: modifications)
     }
@@ -55,7 +59,9 @@ package struct ConnectionOutcome: Sendable {
 
     /// The last message; an empty one if there was none.
     package var message: MessageOutcome {
-        messages.last ?? MessageOutcome(original: MessageState(mailFrom: "<>", recipients: [], fields: [], body: []))
+        messages.last
+            ?? MessageOutcome(
+                original: MessageState(mailFrom: "<>", recipients: [], fields: [], body: []))
     }
 }
 
@@ -132,15 +138,22 @@ package struct InMemoryMTA {
         abort()
         macros.merge(added) { $1 }
         outcome.messages.append(
-            MessageOutcome(original: MessageState(mailFrom: MessageState.bracketed(path), recipients: [], fields: [], body: [])))
-        (inMessage, decided, sentData, sentEndOfHeaders, skipsBody) = (true, false, false, false, false)
+            MessageOutcome(
+                original: MessageState(
+                    mailFrom: MessageState.bracketed(path), recipients: [], fields: [], body: [])))
+        (inMessage, decided, sentData, sentEndOfHeaders, skipsBody) = (
+            true, false, false, false, false
+        )
         guard needs.events.contains(.mail) else { return }
         let reply = withMacros { session.mail(path, arguments: arguments, macros: $0) }
         note("mail", reply, .mail)
     }
 
-    private mutating func recipient(_ path: String, _ arguments: [String], _ added: [String: String]) {
-        guard inMessage, outcome.message.final == .continue || outcome.message.final == .accept else { return }
+    private mutating func recipient(
+        _ path: String, _ arguments: [String], _ added: [String: String]
+    ) {
+        guard inMessage, outcome.message.final == .continue || outcome.message.final == .accept
+        else { return }
         macros.merge(added) { $1 }
         var taken = true
         if !decided, needs.events.contains(.recipient) {
@@ -190,7 +203,9 @@ package struct InMemoryMTA {
         guard data() else { return }
         change { $0.original.fields.append(.init(String(decoding: name, as: UTF8.self), value)) }
         guard !decided, needs.events.contains(.header) else { return }
-        note("header \(String(decoding: name, as: UTF8.self))", session.header(name: name, value: value), .header)
+        note(
+            "header \(String(decoding: name, as: UTF8.self))",
+            session.header(name: name, value: value), .header)
     }
 
     private mutating func endOfHeaders() {
@@ -238,7 +253,8 @@ package struct InMemoryMTA {
         } catch {
             failure = error
             reply = .temporaryFailure(
-                TemporaryFailure(repairing: 451, "4.3.0", "Temporary internal error; please try again later"))
+                TemporaryFailure(
+                    repairing: 451, "4.3.0", "Temporary internal error; please try again later"))
         }
         actions.open = false
         actions.tableMacros.table = nil

@@ -1,5 +1,5 @@
-// Envelope and message in an MTA, and the effect of modifications. The index rules were measured on Postfix 3.7.11
-// (PostfixTests/HeaderModificationTests checks this code against it).
+// Envelope and message in an MTA, and the effect of modifications. The index rules were measured on
+// Postfix 3.7.11 (PostfixTests/HeaderModificationTests checks this code against it).
 
 import Milter
 
@@ -42,7 +42,8 @@ package struct MessageState: Sendable, Hashable {
         return out + [0x0D, 0x0A] + body
     }
 
-    /// The values of all fields of this name, top to bottom, as text without the white space around them.
+    /// The values of all fields of this name, top to bottom, as text without the
+    /// white space around them.
     package func values(_ name: String) -> [String] {
         fields.filter { $0.name.lowercased() == name.lowercased() }.map { field in
             let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
@@ -71,7 +72,9 @@ package struct MessageState: Sendable, Hashable {
             mailFrom = Self.bracketed(path)
         case .addRecipient(let path, _):
             // Postfix merges duplicates, comparing exactly.
-            if !recipients.contains(Self.bracketed(path)) { recipients.append(Self.bracketed(path)) }
+            if !recipients.contains(Self.bracketed(path)) {
+                recipients.append(Self.bracketed(path))
+            }
         case .deleteRecipient(let path):
             recipients.removeAll { $0 == Self.bracketed(path) }
         case .replaceBody(let body):
@@ -97,7 +100,8 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts every present field, including the MTA's own Received; fields inserted at 0 are above it.
+    /// The index counts every present field, including the MTA's own Received; fields
+    /// inserted at 0 are above it.
     private mutating func insert(_ field: Field, at index: Int) {
         if index <= aboveReceived {
             fields.insert(field, at: max(0, index))
@@ -107,5 +111,7 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    static func bracketed(_ path: String) -> String { path.hasPrefix("<") && path.hasSuffix(">") ? path : "<\(path)>" }
+    static func bracketed(_ path: String) -> String {
+        path.hasPrefix("<") && path.hasSuffix(">") ? path : "<\(path)>"
+    }
 }

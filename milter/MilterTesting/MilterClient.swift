@@ -10,7 +10,8 @@ package struct FilteredMessage: Sendable {
         case discarded
         /// `451 4.3.0 …`, as the client receives it.
         case refused(String)
-        /// The connection broke, or no answer came in time: Postfix answers 451 (`milter_default_action = tempfail`).
+        /// The connection broke, or no answer came in time: Postfix answers 451
+        /// (`milter_default_action = tempfail`).
         case lost
     }
 
@@ -19,7 +20,8 @@ package struct FilteredMessage: Sendable {
     package let delivered: MessageState?
 }
 
-/// A connection to a filter, as an smtpd of Postfix 3.7 makes it (protocol version 6). For one thread at a time.
+/// A connection to a filter, as an smtpd of Postfix 3.7 makes it (protocol version 6). For
+/// one thread at a time.
 package final class MilterClient {
     private struct Broken: Error {}
 
@@ -59,11 +61,14 @@ package final class MilterClient {
     ///   - fields: names and values, without the space after the colon.
     ///   - queueID: value of the macro `i`.
     package func send(
-        from sender: String, to recipients: [String], fields: [(name: String, value: String)], body: String, queueID: String
+        from sender: String, to recipients: [String], fields: [(name: String, value: String)],
+        body: String, queueID: String
     ) -> FilteredMessage {
         let original = MessageState(
-            mailFrom: MessageState.bracketed(sender), recipients: recipients.map(MessageState.bracketed),
-            fields: fields.map { MessageState.Field($0.name, Array(" \($0.value)".utf8)) }, body: Array(body.utf8))
+            mailFrom: MessageState.bracketed(sender),
+            recipients: recipients.map(MessageState.bracketed),
+            fields: fields.map { MessageState.Field($0.name, Array(" \($0.value)".utf8)) },
+            body: Array(body.utf8))
         do {
             return try play(original, queueID)
         } catch {
@@ -72,9 +77,11 @@ package final class MilterClient {
     }
 
     private func play(_ message: MessageState, _ queueID: String) throws -> FilteredMessage {
-        // Command, the bits for "not wanted" and "not answered", and the data. Macros are sent before.
+        // Command, the bits for "not wanted" and "not answered", and the
+        // data. Macros are sent before.
         try macros("C", ["{daemon_name}", "smtpd"])
-        let peer: [UInt8] = Self.text("client.test") + [UInt8(ascii: "4"), 0x61, 0xA8] + Self.text("127.0.0.1")
+        let peer: [UInt8] =
+            Self.text("client.test") + [UInt8(ascii: "4"), 0x61, 0xA8] + Self.text("127.0.0.1")
         var steps: [(command: Character, unwanted: UInt32, unanswered: UInt32, data: [UInt8])] = [
             ("C", 0x01, 0x1000, peer), ("H", 0x02, 0x2000, Self.text("client.test")),
             ("M", 0x04, 0x4000, Self.text(message.mailFrom)),
@@ -101,7 +108,9 @@ package final class MilterClient {
         try macros("E", ["i", queueID])
         try send("E", [])
         let (reply, modifications) = try answer()
-        guard reply == nil || reply == .taken else { return FilteredMessage(answer: reply ?? .lost, delivered: nil) }
+        guard reply == nil || reply == .taken else {
+            return FilteredMessage(answer: reply ?? .lost, delivered: nil)
+        }
         return FilteredMessage(answer: .taken, delivered: message.applying(modifications))
     }
 
@@ -125,7 +134,9 @@ package final class MilterClient {
         var body: [UInt8]?
         while true {
             let (command, data) = try packet()
-            let texts = data.split(separator: 0, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
+            let texts = data.split(separator: 0, omittingEmptySubsequences: false).map {
+                String(decoding: $0, as: UTF8.self)
+            }
             func text(_ index: Int) -> String { index < texts.count ? texts[index] : "" }
             switch Character(UnicodeScalar(command)) {
             case "p": continue
@@ -136,7 +147,8 @@ package final class MilterClient {
                 modifications.append(
                     command == UInt8(ascii: "i")
                         ? .insertHeader(index: index, name: name, value: value)
-                        : .changeHeader(name: name, index: index, value: value.isEmpty ? nil : value))
+                        : .changeHeader(
+                            name: name, index: index, value: value.isEmpty ? nil : value))
             case "h":
                 let (name, value) = Self.field(data[...])
                 modifications.append(.addHeader(name: name, value: value))
@@ -158,17 +170,26 @@ package final class MilterClient {
     private static func field(_ data: ArraySlice<UInt8>) -> (name: String, value: [UInt8]) {
         let end = data.firstIndex(of: 0) ?? data.endIndex
         let value = data[end...].dropFirst().prefix { $0 != 0 }
-        return (String(decoding: data[..<end], as: UTF8.self), value.flatMap { $0 == 0x0A ? [0x0D, 0x0A] : [$0] })
+        return (
+            String(decoding: data[..<end], as: UTF8.self),
+            value.flatMap { $0 == 0x0A ? [0x0D, 0x0A] : [$0] }
+        )
     }
 
     private static func text(_ text: String) -> [UInt8] { Array(text.utf8) + [0] }
-    private static func number(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
-    private static func number(_ octets: some Sequence<UInt8>) -> UInt32 { octets.reduce(0) { $0 << 8 | UInt32($1) } }
+    private static func number(_ number: UInt32) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+    }
+    private static func number(_ octets: some Sequence<UInt8>) -> UInt32 {
+        octets.reduce(0) { $0 << 8 | UInt32($1) }
+    }
 
     private func send(_ command: Character, _ data: [UInt8]) throws {
         var rest = (Self.number(UInt32(data.count + 1)) + [command.asciiValue ?? 0] + data)[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            let count = rest.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw Broken() }
             rest = rest.dropFirst(count)
@@ -186,7 +207,9 @@ package final class MilterClient {
         var octets = [UInt8](repeating: 0, count: count)
         var have = 0
         while have < count {
-            let more = octets.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress.map { $0 + have }, count - have, 0) }
+            let more = octets.withUnsafeMutableBytes {
+                recv(descriptor, $0.baseAddress.map { $0 + have }, count - have, 0)
+            }
             if more < 0, errno == EINTR { continue }
             guard more > 0 else { throw Broken() }
             have += more

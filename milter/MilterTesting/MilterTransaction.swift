@@ -3,10 +3,11 @@
 import Milter
 
 /// The actions of an SMTP client on one connection, as a value:
-/// `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`. Omitted steps are not sent; a message ends
-/// with `endOfMessage`, `reset`, or the end of the connection.
+/// `MilterTransaction().connect().helo("a").mail("<a@b.example>")…run(handler)`. Omitted steps are
+/// not sent; a message ends with `endOfMessage`, `reset`, or the end of the connection.
 package struct MilterTransaction: Sendable {
-    /// A step of the client: paths with brackets, arguments, and the macros that are set from then on.
+    /// A step of the client: paths with brackets, arguments, and the macros
+    /// that are set from then on.
     package enum Step: Sendable {
         case helo(String)
         case mail(String, [String], [String: String])
@@ -18,7 +19,8 @@ package struct MilterTransaction: Sendable {
         case reset
     }
 
-    var connection = MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 25_000))
+    var connection = MilterConnection(
+        hostName: "client.test", peer: .ipv4("192.0.2.1", port: 25_000))
     var steps = [Step]()
 
     package init() {}
@@ -29,9 +31,11 @@ package struct MilterTransaction: Sendable {
         return copy
     }
 
-    /// The connection; if omitted, `client.test` at 192.0.2.1. `daemonName` becomes the macro `{daemon_name}`.
+    /// The connection; if omitted, `client.test` at 192.0.2.1. `daemonName` becomes
+    /// the macro `{daemon_name}`.
     package func connect(
-        _ hostName: String = "client.test", peer: MilterPeer = .ipv4("192.0.2.1", port: 25_000), daemonName: String? = nil,
+        _ hostName: String = "client.test", peer: MilterPeer = .ipv4("192.0.2.1", port: 25_000),
+        daemonName: String? = nil,
         macros: [String: String] = [:]
     ) -> MilterTransaction {
         var copy = self
@@ -44,11 +48,15 @@ package struct MilterTransaction: Sendable {
     package func helo(_ name: String) -> MilterTransaction { adding(.helo(name)) }
 
     /// Begins a message. `path` has brackets, as in SMTP.
-    package func mail(_ path: String, arguments: [String] = [], macros: [String: String] = [:]) -> MilterTransaction {
+    package func mail(
+        _ path: String, arguments: [String] = [], macros: [String: String] = [:]
+    ) -> MilterTransaction {
         adding(.mail(path, arguments, macros))
     }
 
-    package func rcpt(_ path: String, arguments: [String] = [], macros: [String: String] = [:]) -> MilterTransaction {
+    package func rcpt(
+        _ path: String, arguments: [String] = [], macros: [String: String] = [:]
+    ) -> MilterTransaction {
         adding(.recipient(path, arguments, macros))
     }
 
@@ -69,8 +77,8 @@ package struct MilterTransaction: Sendable {
 
     package func body(_ bytes: [UInt8]) -> MilterTransaction { adding(.body(bytes)) }
 
-    /// A whole message: header fields, empty line, body. Lines may end in CRLF or LF; the filter gets CRLF. A line of the
-    /// header section without a colon ends it, as in Postfix.
+    /// A whole message: header fields, empty line, body. Lines may end in CRLF or LF; the filter
+    /// gets CRLF. A line of the header section without a colon ends it, as in Postfix.
     package func message(_ message: [UInt8]) -> MilterTransaction {
         var copy = self
         let (fields, body) = MessageReader.divide(message)
@@ -97,15 +105,19 @@ package struct MilterTransaction: Sendable {
 
 /// Splits a message into fields and body.
 package enum MessageReader {
-    /// Each field with everything after its colon, folds as CRLF and white space; the body's lines end in CRLF. A line of the
-    /// header section without a colon ends it.
-    package static func divide(_ message: [UInt8]) -> (fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]) {
+    /// Each field with everything after its colon, folds as CRLF and white space; the body's lines
+    /// end in CRLF. A line of the header section without a colon ends it.
+    package static func divide(
+        _ message: [UInt8]
+    ) -> (fields: [(name: [UInt8], value: [UInt8])], body: [UInt8]) {
         var start = 0
         var fields = [(name: [UInt8], value: [UInt8])]()
         var bodyStart = message.count
         while start < message.count {
             let end = message[start...].firstIndex(of: 0x0A) ?? message.count
-            let line = Array(end > start && message[end - 1] == 0x0D ? message[start..<end - 1] : message[start..<end])
+            let line = Array(
+                end > start && message[end - 1] == 0x0D
+                    ? message[start..<end - 1] : message[start..<end])
             let next = min(end + 1, message.count)
             if line.isEmpty {
                 bodyStart = next

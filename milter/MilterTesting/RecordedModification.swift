@@ -4,7 +4,8 @@ import Milter
 
 /// One modification that a filter requested at the end of a message.
 package enum RecordedModification: Sendable, Hashable {
-    /// `value` nil: the field is deleted. Values are everything after the colon, with folds as CRLF and white space.
+    /// `value` nil: the field is deleted. Values are everything after the colon, with folds
+    /// as CRLF and white space.
     case changeHeader(name: String, index: Int, value: [UInt8]?)
     case insertHeader(index: Int, name: String, value: [UInt8])
     case addHeader(name: String, value: [UInt8])
@@ -17,7 +18,9 @@ package enum RecordedModification: Sendable, Hashable {
 
 /// Shorter forms of expected modifications for tests; values as text.
 extension RecordedModification {
-    package static func change(_ name: String, _ index: Int = 1, _ value: String) -> RecordedModification {
+    package static func change(
+        _ name: String, _ index: Int = 1, _ value: String
+    ) -> RecordedModification {
         .changeHeader(name: name, index: index, value: Array(value.utf8))
     }
 
@@ -25,7 +28,9 @@ extension RecordedModification {
         .changeHeader(name: name, index: index, value: nil)
     }
 
-    package static func insert(_ index: Int, _ name: String, _ value: String) -> RecordedModification {
+    package static func insert(
+        _ index: Int, _ name: String, _ value: String
+    ) -> RecordedModification {
         .insertHeader(index: index, name: name, value: Array(value.utf8))
     }
 
@@ -37,18 +42,24 @@ extension RecordedModification {
         .changeFrom(path: path, arguments: arguments)
     }
 
-    package static func addRecipient(_ path: String) -> RecordedModification { .addRecipient(path: path, arguments: nil) }
+    package static func addRecipient(_ path: String) -> RecordedModification {
+        .addRecipient(path: path, arguments: nil)
+    }
 }
 
 extension RecordedModification: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .changeHeader(let name, let index, let value?): "change \(name) \(index):\(Self.text(value))"
+        case .changeHeader(let name, let index, let value?):
+            "change \(name) \(index):\(Self.text(value))"
         case .changeHeader(let name, let index, nil): "delete \(name) \(index)"
-        case .insertHeader(let index, let name, let value): "insert at \(index) \(name):\(Self.text(value))"
+        case .insertHeader(let index, let name, let value):
+            "insert at \(index) \(name):\(Self.text(value))"
         case .addHeader(let name, let value): "add \(name):\(Self.text(value))"
-        case .changeFrom(let path, let arguments): "from \(path)" + (arguments.map { " \($0)" } ?? "")
-        case .addRecipient(let path, let arguments): "add recipient \(path)" + (arguments.map { " \($0)" } ?? "")
+        case .changeFrom(let path, let arguments):
+            "from \(path)" + (arguments.map { " \($0)" } ?? "")
+        case .addRecipient(let path, let arguments):
+            "add recipient \(path)" + (arguments.map { " \($0)" } ?? "")
         case .deleteRecipient(let path): "delete recipient \(path)"
         case .replaceBody(let body): "body (\(body.count) octets) \(Self.text(body))"
         }
@@ -69,15 +80,19 @@ extension RecordedModification: CustomStringConvertible {
 
     /// The difference, in order: lines with `-` are missing from `actual`, lines with `+` are
     /// extra. Nil if the lists are equal.
-    package static func difference(expected: [RecordedModification], actual: [RecordedModification]) -> String? {
+    package static func difference(
+        expected: [RecordedModification], actual: [RecordedModification]
+    ) -> String? {
         if expected == actual { return nil }
         // The longest common subsequence, by the standard algorithm; lists are short.
-        var lengths = [[Int]](repeating: [Int](repeating: 0, count: actual.count + 1), count: expected.count + 1)
+        var lengths = [[Int]](
+            repeating: [Int](repeating: 0, count: actual.count + 1), count: expected.count + 1)
         for row in expected.indices.reversed() {
             for column in actual.indices.reversed() {
                 lengths[row][column] =
                     expected[row] == actual[column]
-                    ? lengths[row + 1][column + 1] + 1 : max(lengths[row + 1][column], lengths[row][column + 1])
+                    ? lengths[row + 1][column + 1] + 1
+                    : max(lengths[row + 1][column], lengths[row][column + 1])
             }
         }
         var lines = [String]()
@@ -86,7 +101,9 @@ extension RecordedModification: CustomStringConvertible {
             if row < expected.count, column < actual.count, expected[row] == actual[column] {
                 lines.append("  \(expected[row])")
                 (row, column) = (row + 1, column + 1)
-            } else if column == actual.count || (row < expected.count && lengths[row + 1][column] >= lengths[row][column + 1]) {
+            } else if column == actual.count
+                || (row < expected.count && lengths[row + 1][column] >= lengths[row][column + 1])
+            {
                 lines.append("- \(expected[row])")
                 row += 1
             } else {

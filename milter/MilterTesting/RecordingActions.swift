@@ -40,7 +40,9 @@ final class RecordingActions: MilterActions {
         return wire.withUnsafeBytes { MilterWire.incoming(fieldValue: $0) }
     }
 
-    func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError) {
+    func changeHeader(
+        _ name: String, index: Int, value: ArraySlice<UInt8>?
+    ) throws(MilterActionError) {
         try check(.changeHeaders)
         try MilterWire.check(fieldName: name)
         guard Int32(exactly: index) != nil, index >= 1 else { throw .index(index) }
@@ -49,7 +51,9 @@ final class RecordingActions: MilterActions {
         modifications.append(.changeHeader(name: name, index: index, value: kept))
     }
 
-    func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError) {
+    func insertHeader(
+        at index: Int, _ name: String, value: ArraySlice<UInt8>
+    ) throws(MilterActionError) {
         try check(.addHeaders)
         try MilterWire.check(fieldName: name)
         guard Int32(exactly: index) != nil, index >= 0 else { throw .index(index) }

@@ -26,7 +26,9 @@ package protocol CopySession: AnyObject {
     /// - Parameters:
     ///   - parameters: of MAIL.
     ///   - paths: forward-paths with their angle brackets.
-    func hand(over original: FanOutOriginal, parameters: [String], to paths: [String]) -> CopyOutcome
+    func hand(
+        over original: FanOutOriginal, parameters: [String], to paths: [String]
+    ) -> CopyOutcome
     func close()
 }
 

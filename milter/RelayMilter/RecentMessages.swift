@@ -20,5 +20,7 @@ final class RecentMessages: Sendable {
         }
     }
 
-    func contains(_ queueID: String) -> Bool { state.withLock { $0.newer.contains(queueID) || $0.older.contains(queueID) } }
+    func contains(_ queueID: String) -> Bool {
+        state.withLock { $0.newer.contains(queueID) || $0.older.contains(queueID) }
+    }
 }

@@ -8,7 +8,8 @@ import Milter
 import PosternMetrics
 import RelayCore
 
-/// Serves every connection of Postfix with one engine, which can be replaced while connections are open.
+/// Serves every connection of Postfix with one engine, which can be replaced while
+/// connections are open.
 package final class RelayMilterHandler: MilterHandler {
     /// Returns the engine for the next transaction, so a reload of the configuration takes effect
     /// there.
@@ -29,8 +30,10 @@ package final class RelayMilterHandler: MilterHandler {
     ///   - refused: called with each refused forward that has a registered author. Must not block.
     ///   - forwarded: called with each message that is forwarded. Must not block.
     package init(
-        engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
-        metrics: ServiceMetrics = ServiceMetrics(version: ""), carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },
+        engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64,
+        logger: Logger,
+        metrics: ServiceMetrics = ServiceMetrics(version: ""),
+        carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },
         refused: @escaping @Sendable (RefusedForward) -> Void = { _ in },
         forwarded: @escaping @Sendable (ForwardAttribution) -> Void = { _ in }
     ) {
@@ -47,10 +50,15 @@ package final class RelayMilterHandler: MilterHandler {
     /// Only RCPT is answered before the end of data, as every other answer would cost a round trip.
     package var needs: MilterNeeds {
         MilterNeeds(
-            events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient],
-            actions: [.addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .deleteRecipient],
+            events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body],
+            answers: [.recipient],
+            actions: [
+                .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient,
+                .deleteRecipient,
+            ],
             macros: [
-                .connect: ["{daemon_name}"], .helo: [], .mail: [], .recipient: ["i", "{auth_authen}"], .data: [],
+                .connect: ["{daemon_name}"], .helo: [], .mail: [],
+                .recipient: ["i", "{auth_authen}"], .data: [],
                 .endOfHeaders: ["i"], .endOfMessage: ["i"],
             ])
     }

@@ -32,7 +32,9 @@ final class RelayMilterSession: MilterSession {
     /// Identifies one message in the log and in Postern's replies to it.
     private var reference = ""
     /// The data to report about a transaction that `refusal` has ended.
-    private var lost: (direction: TransactionDirection?, attribution: ForwardAttribution?) = (nil, nil)
+    private var lost: (direction: TransactionDirection?, attribution: ForwardAttribution?) = (
+        nil, nil
+    )
     /// The accounts of a transaction that `refusal` has ended.
     private var lostSubjects: LogSubjects?
     private var queueID = ""
@@ -67,10 +69,13 @@ final class RelayMilterSession: MilterSession {
         isLocalMail = isInternal && !path.withoutPathBrackets.isEmpty
         transaction = RelayTransaction(
             engine: engine,
-            client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: path.withoutPathBrackets),
+            client: SMTPClientIdentity(
+                address: connection.peer.ipAddress, helo: helo, mailFrom: path.withoutPathBrackets),
             now: handler.now(), isCopy: connection.daemonName == Self.fanOutName,
             canFanOut: { [weak self] in self?.openCopies() ?? false })
-        mailParameters = arguments.filter { $0.uppercased().hasPrefix("BODY=") || $0.uppercased() == "SMTPUTF8" }
+        mailParameters = arguments.filter {
+            $0.uppercased().hasPrefix("BODY=") || $0.uppercased() == "SMTPUTF8"
+        }
         return .continue
     }
 
@@ -86,7 +91,8 @@ final class RelayMilterSession: MilterSession {
     /// Whether a login is ours, and this session is the first to use it.
     private func isOurLogin(_ login: String) -> Bool {
         let time = handler.now()
-        guard currentEngine?.isCopyLogin(login, for: connection.peer.ipAddress, now: time) == true else { return false }
+        guard currentEngine?.isCopyLogin(login, for: connection.peer.ipAddress, now: time) == true
+        else { return false }
         if copyLogin != login, !handler.usedLogins.take(login) { return false }
         copyLogin = login
         return true
@@ -94,7 +100,8 @@ final class RelayMilterSession: MilterSession {
 
     /// If copies cannot be handed over, the second account gets 452, as without fan-out.
     private func openCopies() -> Bool {
-        guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let engine = currentEngine,
+        guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName,
+            let engine = currentEngine,
             let carrier = handler.carrier()
         else { return false }
         let address = connection.peer.ipAddress
@@ -103,7 +110,8 @@ final class RelayMilterSession: MilterSession {
             login: { [handler] in engine.copyLogin(for: address, now: handler.now()) })
         if copies == nil {
             handler.logger.warning(
-                "copies cannot be submitted: recipients of further accounts get 452", metadata: ["ref": "\(reference)"])
+                "copies cannot be submitted: recipients of further accounts get 452",
+                metadata: ["ref": "\(reference)"])
         }
         return copies != nil
     }
@@ -115,17 +123,24 @@ final class RelayMilterSession: MilterSession {
         // No MTA sends RCPT before MAIL or after DATA. If one did, a recipient could be accepted
         // without a check.
         guard let transaction else {
-            return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros)
+            return reply(
+                to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros)
         }
         return handler.histograms.recipient.timed {
             do throws(Refusal) {
-                if connection.daemonName == Self.fanOutName, !isOurCopy(macros) { throw .forgedCopy }
+                if connection.daemonName == Self.fanOutName, !isOurCopy(macros) {
+                    throw .forgedCopy
+                }
                 try transaction.addRecipient(path)
                 return .continue
             } catch {
-                guard isLocalMail else { return reply(to: error, stage: "rcpt", path: path, macros: macros) }
+                guard isLocalMail else {
+                    return reply(to: error, stage: "rcpt", path: path, macros: macros)
+                }
                 lostSubjects = transaction.subjects(ofRefused: path)
-                if refusal.map({ isPermanent($0.refusal) && !isPermanent(error) }) ?? true { refusal = (error, "rcpt") }
+                if refusal.map({ isPermanent($0.refusal) && !isPermanent(error) }) ?? true {
+                    refusal = (error, "rcpt")
+                }
                 return .continue
             }
         }
@@ -149,7 +164,9 @@ final class RelayMilterSession: MilterSession {
             return .continue
         }
         handler.histograms.header.timed {
-            do throws(Refusal) { try transaction.endHeader() } catch { lose(transaction, error, stage: "header") }
+            do throws(Refusal) { try transaction.endHeader() } catch {
+                lose(transaction, error, stage: "header")
+            }
         }
         return .continue
     }
@@ -157,7 +174,9 @@ final class RelayMilterSession: MilterSession {
     func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply {
         guard let transaction else { return .continue }
         handler.histograms.body.timed {
-            do throws(Refusal) { try transaction.addBody(chunk) } catch { lose(transaction, error, stage: "body") }
+            do throws(Refusal) { try transaction.addBody(chunk) } catch {
+                lose(transaction, error, stage: "body")
+            }
         }
         return .continue
     }
@@ -175,16 +194,23 @@ final class RelayMilterSession: MilterSession {
         if let id = actions.macros["i"], !id.isEmpty { queueID = id }
         if let (refusal, stage) = refusal {
             return reply(
-                to: refusal == .loop && handler.recent.contains(queueID) ? .listedTwice : refusal, stage: stage,
+                to: refusal == .loop && handler.recent.contains(queueID) ? .listedTwice : refusal,
+                stage: stage,
                 macros: actions.macros)
         }
         guard let transaction else { return .accept }
         return try handler.histograms.message.timed { try finish(transaction, actions) }
     }
 
-    private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {
-        let decision = transaction.finish(queueID: queueID) { MilterTurn { try? actions.progress() } }
-        if !decision.copies.isEmpty, let refusal = try handOver(decision.copies, transaction, actions) {
+    private func finish(
+        _ transaction: RelayTransaction, _ actions: any MilterActions
+    ) throws -> MilterReply {
+        let decision = transaction.finish(queueID: queueID) {
+            MilterTurn { try? actions.progress() }
+        }
+        if !decision.copies.isEmpty,
+            let refusal = try handOver(decision.copies, transaction, actions)
+        {
             transaction.giveUp()
             return reply(to: refusal, stage: "fan-out", macros: actions.macros)
         }
@@ -198,9 +224,13 @@ final class RelayMilterSession: MilterSession {
         }
         for modification in decision.modifications { try apply(modification, actions) }
         if let direction = transaction.direction, decision.reasons.first?.code != .handedOver {
-            handler.metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
+            handler.metrics.messages(
+                direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed"
+            ).add()
         }
-        if decision.reasons.contains(where: { $0.code == .linksLeft }) { handler.metrics.linksLeft.add() }
+        if decision.reasons.contains(where: { $0.code == .linksLeft }) {
+            handler.metrics.linksLeft.add()
+        }
         if decision.outcome == .relay {
             handler.recent.insert(queueID)
             if transaction.direction == .forward, let attribution = transaction.forwardAttribution {
@@ -217,8 +247,12 @@ final class RelayMilterSession: MilterSession {
     /// Records all copies, then hands over each. A refused copy does not stop the others; a failure
     /// of the connection or the store does.
     /// - Returns: the answer to the message if Postfix did not accept every copy.
-    private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
-        guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
+    private func handOver(
+        _ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions
+    ) throws -> Refusal? {
+        guard let copies, let original = transaction.original else {
+            return .fanOutFailed("there is no connection for copies")
+        }
         do throws(Refusal) { try transaction.beginHandOver(all) } catch { return error }
         var answer: Refusal?
         var handed = 0
@@ -231,7 +265,11 @@ final class RelayMilterSession: MilterSession {
                 handler.metrics.copies("handed_over").add()
                 // This line connects the message with its copy.
                 handler.logger.info(
-                    "copy", metadata: ["ref": "\(reference)", "queue": "\(self.queueID)", "copy": "\(queueID ?? "unknown")"])
+                    "copy",
+                    metadata: [
+                        "ref": "\(reference)", "queue": "\(self.queueID)",
+                        "copy": "\(queueID ?? "unknown")",
+                    ])
                 do throws(Refusal) { try transaction.handedOver(copy) } catch { return error }
             case .refused(let reply):
                 handler.metrics.copies("refused").add()
@@ -259,9 +297,11 @@ final class RelayMilterSession: MilterSession {
 
     private func apply(_ modification: Modification, _ actions: any MilterActions) throws {
         switch modification {
-        case .changeHeader(let name, let index, .some(let value)): try actions.changeHeader(name, index: index, value: value)
+        case .changeHeader(let name, let index, .some(let value)):
+            try actions.changeHeader(name, index: index, value: value)
         case .changeHeader(let name, let index, nil): try actions.deleteHeader(name, index: index)
-        case .insertHeader(let position, let field): try actions.insertHeader(at: position, field.name, value: field.rawValue)
+        case .insertHeader(let position, let field):
+            try actions.insertHeader(at: position, field.name, value: field.rawValue)
         case .changeSender(let path): try actions.changeFrom(path)
         case .addRecipient(let path): try actions.addRecipient(path)
         case .deleteRecipient(let path): try actions.deleteRecipient(path)
@@ -270,21 +310,27 @@ final class RelayMilterSession: MilterSession {
     }
 
     /// - Parameter path: the refused recipient, at RCPT.
-    private func reply(to refusal: Refusal, stage: String, path: String? = nil, macros: (any MilterMacros)?) -> MilterReply {
+    private func reply(
+        to refusal: Refusal, stage: String, path: String? = nil, macros: (any MilterMacros)?
+    ) -> MilterReply {
         let reply = refusal.reply
         let level: Logger.Level =
             refusal.reason.code.needsOperator ? .error : .notice
         count(refusal, stage: stage)
         log(
-            level, [refusal.reason], lostSubjects ?? transaction?.subjects(ofRefused: path), stage: stage,
+            level, [refusal.reason], lostSubjects ?? transaction?.subjects(ofRefused: path),
+            stage: stage,
             answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
         if isPermanent(refusal) {
             // RFC 5248 section 2.4: too many recipients.
-            let (code, enhanced) = refusal.isTemporary ? (550, "5.5.3") : (reply.code, reply.enhanced)
+            let (code, enhanced) =
+                refusal.isTemporary ? (550, "5.5.3") : (reply.code, reply.enhanced)
             return .reject(PermanentFailure(repairing: code, enhanced, text))
         }
-        if refusal.isTemporary { return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text)) }
+        if refusal.isTemporary {
+            return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text))
+        }
         return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text))
     }
 
@@ -307,12 +353,14 @@ final class RelayMilterSession: MilterSession {
         guard let attribution = transaction?.forwardAttribution ?? lost.attribution else { return }
         handler.refused(
             RefusedForward(
-                at: handler.now(), attribution: attribution, reply: refusal.kind, reason: refusal.reason.code,
+                at: handler.now(), attribution: attribution, reply: refusal.kind,
+                reason: refusal.reason.code,
                 reference: reference))
     }
 
     private func log(
-        _ level: Logger.Level, _ reasons: [RelayReason], _ subjects: LogSubjects?, stage: String, answer: String,
+        _ level: Logger.Level, _ reasons: [RelayReason], _ subjects: LogSubjects?, stage: String,
+        answer: String,
         macros: (any MilterMacros)?
     ) {
         if let id = macros?["i"], !id.isEmpty { queueID = id }
@@ -321,10 +369,18 @@ final class RelayMilterSession: MilterSession {
             "reason": "\(reasons.map(\.code.rawValue).joined(separator: ","))",
             "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
         ]
-        if let subjects, !subjects.addresses.isEmpty { metadata["address"] = "\(subjects.addresses.joined(separator: ","))" }
-        if let direction = transaction?.direction { metadata["direction"] = "\(direction.rawValue)" }
-        if let subjects, !subjects.accounts.isEmpty { metadata["account"] = "\(subjects.accounts.joined(separator: ","))" }
-        if let subjects, !subjects.teams.isEmpty { metadata["team"] = "\(subjects.teams.joined(separator: ","))" }
+        if let subjects, !subjects.addresses.isEmpty {
+            metadata["address"] = "\(subjects.addresses.joined(separator: ","))"
+        }
+        if let direction = transaction?.direction {
+            metadata["direction"] = "\(direction.rawValue)"
+        }
+        if let subjects, !subjects.accounts.isEmpty {
+            metadata["account"] = "\(subjects.accounts.joined(separator: ","))"
+        }
+        if let subjects, !subjects.teams.isEmpty {
+            metadata["team"] = "\(subjects.teams.joined(separator: ","))"
+        }
         handler.logger.log(level: level, "\(answer)", metadata: metadata)
     }
 }

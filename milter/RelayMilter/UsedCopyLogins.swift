@@ -29,7 +29,9 @@ final class UsedCopyLogins: Sendable {
                 state.before = age > .seconds(2 * CopyLogin.lifetime) ? [] : state.now
                 (state.now, state.began) = ([], now)
             }
-            guard !state.before.contains(login), state.now.count < Self.maximum else { return false }
+            guard !state.before.contains(login), state.now.count < Self.maximum else {
+                return false
+            }
             return state.now.insert(login).inserted
         }
     }

@@ -8,8 +8,12 @@ package enum DeadEndTransport {
     /// The port on 127.0.0.1 to which mail for this address is sent; nil if it is sent anywhere
     /// else.
     /// - Parameter address: at a relay domain.
-    package static func port(of address: String, in configuration: PostfixConfiguration) throws -> UInt16? {
-        let transport = try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"] ?? ""
+    package static func port(
+        of address: String, in configuration: PostfixConfiguration
+    ) throws -> UInt16? {
+        let transport =
+            try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"]
+            ?? ""
         return port(transport)
     }
 
@@ -20,7 +24,8 @@ package enum DeadEndTransport {
     }
 
     /// Looks in transport_maps, key by key in each table (transport(5)).
-    static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String? {
+    static func lookUp(_ address: String, in configuration: PostfixConfiguration) throws -> String?
+    {
         let domain = address.drop { $0 != "@" }.dropFirst()
         var keys = [address, String(domain)]
         var parent = domain
@@ -33,7 +38,9 @@ package enum DeadEndTransport {
             for map in maps {
                 // postmap fails if it finds nothing, and also if it cannot read the table. The next
                 // table may have an answer.
-                let found = (try? PostfixTool.run("postmap", ["-c", configuration.directory, "-q", key, map])) ?? ""
+                let found =
+                    (try? PostfixTool.run(
+                        "postmap", ["-c", configuration.directory, "-q", key, map])) ?? ""
                 let text = found.trimmingCharacters(in: .whitespacesAndNewlines)
                 if !text.isEmpty { return text }
             }
@@ -70,13 +77,14 @@ package enum PostfixQueue {
             return ends.contains(where: address.hasSuffix) && !address.hasPrefix("postern-doctor-")
         }
         // The queue of a busy host is long, so only entries that may count are parsed as JSON.
-        return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").compactMap { line in
-            guard ends.contains(where: line.lowercased().contains),
-                let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8)),
-                entry.recipients.contains(where: { isParked($0.address) })
-            else { return nil }
-            return entry
-        }
+        return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n")
+            .compactMap { line in
+                guard ends.contains(where: line.lowercased().contains),
+                    let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8)),
+                    entry.recipients.contains(where: { isParked($0.address) })
+                else { return nil }
+                return entry
+            }
     }
 
     /// Deletes the messages whose recipients are all among these; returns their number. A message
@@ -84,12 +92,17 @@ package enum PostfixQueue {
     /// - Parameter isOurs: called with addresses in lower case.
     package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
         let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
-        let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
+        let entries = list.split(separator: "\n").compactMap {
+            try? JSONDecoder().decode(Entry.self, from: Data($0.utf8))
+        }
         let found = entries.filter { entry in
             entry.recipients.isEmpty
-                ? isOurs(entry.sender?.lowercased() ?? "") : entry.recipients.allSatisfy { isOurs($0.address.lowercased()) }
+                ? isOurs(entry.sender?.lowercased() ?? "")
+                : entry.recipients.allSatisfy { isOurs($0.address.lowercased()) }
         }
-        for entry in found { try PostfixTool.run("postsuper", ["-c", directory, "-d", entry.queue_id]) }
+        for entry in found {
+            try PostfixTool.run("postsuper", ["-c", directory, "-d", entry.queue_id])
+        }
         return found.count
     }
 }

@@ -16,11 +16,15 @@ extension PostfixConfiguration {
     /// - Parameters:
     ///   - addresses: of this machine.
     ///   - fanOut, socket: as for `incomingServices`.
-    package func incomingDoors(of addresses: [String], besides fanOut: String?, socket: String) -> [IncomingDoor] {
+    package func incomingDoors(
+        of addresses: [String], besides fanOut: String?, socket: String
+    ) -> [IncomingDoor] {
         let incoming = incomingServices(besides: fanOut, socket: socket)
         // postscreen passes its clients to a service that has no port of its own.
         let screens = fields.compactMap { name, command -> String? in
-            guard name.hasSuffix("/inet/command"), command.split(separator: " ").first == "postscreen" else { return nil }
+            guard name.hasSuffix("/inet/command"),
+                command.split(separator: " ").first == "postscreen"
+            else { return nil }
             return String(name.dropLast("/command".count))
         }
         let hasPass = incoming.contains { $0.hasSuffix("/pass") }
@@ -32,7 +36,9 @@ extension PostfixConfiguration {
             let colon = place.lastIndex(of: ":")
             let name = colon.map { place[place.index(after: $0)...] } ?? place
             guard let port = name == "smtp" ? 25 : UInt16(name), port > 0 else { continue }
-            let host = colon.map { place[..<$0].filter { !"[]".contains($0) } }.flatMap { $0.isEmpty ? nil : $0 }
+            let host = colon.map { place[..<$0].filter { !"[]".contains($0) } }.flatMap {
+                $0.isEmpty ? nil : $0
+            }
             // inet_interfaces applies to services that name no address.
             for address in outer where host.map({ $0 == address }) ?? listens(on: address) {
                 doors.append(IncomingDoor(host: address, port: port))
@@ -44,10 +50,16 @@ extension PostfixConfiguration {
     private func listens(on address: String) -> Bool {
         let isIPv6 = address.contains(":")
         let protocols = PostfixList.items(expanded["inet_protocols"] ?? "all")
-        guard protocols.contains("all") || protocols.contains(isIPv6 ? "ipv6" : "ipv4") else { return false }
+        guard protocols.contains("all") || protocols.contains(isIPv6 ? "ipv6" : "ipv4") else {
+            return false
+        }
         let interfaces = PostfixList.items(expanded["inet_interfaces"] ?? "all")
-        return interfaces.contains { item in item == "all" || item.filter { !"[]".contains($0) } == address }
+        return interfaces.contains { item in
+            item == "all" || item.filter { !"[]".contains($0) } == address
+        }
     }
 
-    private static func isLoopback(_ address: String) -> Bool { address.hasPrefix("127.") || address == "::1" }
+    private static func isLoopback(_ address: String) -> Bool {
+        address.hasPrefix("127.") || address == "::1"
+    }
 }

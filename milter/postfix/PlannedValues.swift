@@ -3,7 +3,8 @@
 
 /// Values of main.cf as written, with the changes of the plan.
 struct PlannedValues {
-    /// As written, by name; includes parameters that Postfix does not know but the operator defined.
+    /// As written, by name; includes parameters that Postfix does not know
+    /// but the operator defined.
     private var written: [String: String]
     /// Maximum depth of references; Postfix itself stops at 100.
     private static let maximumDepth = 10
@@ -22,7 +23,9 @@ struct PlannedValues {
     /// The same for the text of a list.
     func items(in text: String, depth: Int = 0) -> [String] {
         PostfixList.items(text).flatMap { item in
-            guard depth < Self.maximumDepth, let value = Self.reference(item).flatMap({ written[$0] }) else { return [item] }
+            guard depth < Self.maximumDepth,
+                let value = Self.reference(item).flatMap({ written[$0] })
+            else { return [item] }
             return items(in: value, depth: depth + 1)
         }
     }
@@ -31,10 +34,14 @@ struct PlannedValues {
     private static func reference(_ item: String) -> String? {
         guard item.hasPrefix("$") else { return nil }
         var name = item.dropFirst()
-        if (name.hasPrefix("{") && name.hasSuffix("}")) || (name.hasPrefix("(") && name.hasSuffix(")")) {
+        if (name.hasPrefix("{") && name.hasSuffix("}"))
+            || (name.hasPrefix("(") && name.hasSuffix(")"))
+        {
             name = name.dropFirst().dropLast()
         }
-        let isName = !name.isEmpty && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+        let isName =
+            !name.isEmpty
+            && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
         return isName ? String(name) : nil
     }
 }

@@ -28,7 +28,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     package var routes: [String: String] = [:]
 
     package init(
-        directory: String, values: [String: String], expanded: [String: String]? = nil, master: [String: String] = [:],
+        directory: String, values: [String: String], expanded: [String: String]? = nil,
+        master: [String: String] = [:],
         fields: [String: String] = [:]
     ) {
         self.directory = directory
@@ -44,12 +45,15 @@ package struct PostfixConfiguration: Sendable, Hashable {
         // The operator's settings, including custom names to which lists may refer, and the
         // defaults of the parameters that the plan uses.
         let set = try settings(PostfixTool.run("postconf", ["-c", directory, "-n"]))
-        let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names)).merging(set) { value, _ in value }
+        let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names)).merging(
+            set
+        ) { value, _ in value }
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
         let master = try settings(PostfixTool.run("postconf", ["-c", directory, "-P"]))
         let fields = try settings(PostfixTool.run("postconf", ["-c", directory, "-F"]))
         var configuration = PostfixConfiguration(
-            directory: directory, values: values, expanded: expanded, master: master, fields: fields)
+            directory: directory, values: values, expanded: expanded, master: master, fields: fields
+        )
         configuration.ownNames = Set(set.keys)
         return configuration
     }
@@ -62,17 +66,26 @@ package struct PostfixConfiguration: Sendable, Hashable {
     ///     them.
     package func incomingServices(besides fanOut: String?, socket: String) -> [String] {
         fields.compactMap { name, command -> String? in
-            guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else { return nil }
+            guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else {
+                return nil
+            }
             let service = String(name.dropLast("/command".count))
-            guard service.hasSuffix("/inet") || service.hasSuffix("/pass"), service != fanOut.map({ "\($0)/inet" }) else {
+            guard service.hasSuffix("/inet") || service.hasSuffix("/pass"),
+                service != fanOut.map({ "\($0)/inet" })
+            else {
                 return nil
             }
             let port = service.dropLast("/inet".count).split(separator: ":").last ?? ""
-            let isForUsers = Self.submissionPorts.contains(String(port)) || master["\(service)/smtpd_sasl_auth_enable"] == "yes"
+            let isForUsers =
+                Self.submissionPorts.contains(String(port))
+                || master["\(service)/smtpd_sasl_auth_enable"] == "yes"
             let own = master["\(service)/smtpd_milters"].map { PostfixList.items($0) }
             let isApart =
-                own.map { items in !items.contains { PostfixList.milterSocket($0) == socket || $0.hasPrefix("$") } } ?? false
-                || PostfixList.items(master["\(service)/receive_override_options"] ?? "").contains("no_milters")
+                own.map { items in
+                    !items.contains { PostfixList.milterSocket($0) == socket || $0.hasPrefix("$") }
+                } ?? false
+                || PostfixList.items(master["\(service)/receive_override_options"] ?? "").contains(
+                    "no_milters")
             return isForUsers || isApart ? nil : service
         }.sorted()
     }
@@ -85,19 +98,25 @@ package struct PostfixConfiguration: Sendable, Hashable {
             answers[question] = PostfixTool.answer(question, directory: directory)
         }
         func ask(_ parameter: String, _ keys: [String]) {
-            for table in PostfixList.items(expanded[parameter] ?? "") { for key in keys { ask(table, key) } }
+            for table in PostfixList.items(expanded[parameter] ?? "") {
+                for key in keys { ask(table, key) }
+            }
         }
         for parameter in Self.rewriting { ask(parameter, domains.map { "@\($0)" }) }
         for domain in domains {
-            if let route = try? DeadEndTransport.lookUp("postern-doctor@\(domain)", in: self) { routes[domain] = route }
+            if let route = try? DeadEndTransport.lookUp("postern-doctor@\(domain)", in: self) {
+                routes[domain] = route
+            }
         }
         // A domain alone in virtual_alias_maps is a virtual alias domain.
         for parameter in Self.taking + ["virtual_alias_maps"] { ask(parameter, domains) }
         let lists =
-            values.filter { $0.key.hasSuffix("_restrictions") || ownNames.contains($0.key) }.map(\.value) + Array(master.values)
+            values.filter { $0.key.hasSuffix("_restrictions") || ownNames.contains($0.key) }.map(
+                \.value) + Array(master.values)
         for list in lists {
             let items = PostfixList.items(list)
-            for (item, table) in zip(items, items.dropFirst()) where item.lowercased() == "check_recipient_access" {
+            for (item, table) in zip(items, items.dropFirst())
+            where item.lowercased() == "check_recipient_access" {
                 for domain in domains { for key in Self.withParents(domain) { ask(table, key) } }
             }
         }
@@ -126,14 +145,19 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// The parameters that the plan and doctor use.
     static var names: [String] {
         let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
-        return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames + Restrictions.lists + [
-            "smtpd_restriction_classes",
-            "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
-            "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
-            "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
-            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost", "mail_owner", "inet_interfaces",
-            "inet_protocols", "content_filter", "masquerade_domains",
-        ] + rewriting
+        return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames
+            + Restrictions.lists + [
+                "smtpd_restriction_classes",
+                "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains",
+                "myhostname", "mail_name",
+                "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps",
+                "receive_override_options",
+                "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files",
+                "smtpd_tls_eccert_file",
+                "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost",
+                "mail_owner", "inet_interfaces",
+                "inet_protocols", "content_filter", "masquerade_domains",
+            ] + rewriting
     }
 
     /// `name = value` lines.
@@ -158,13 +182,16 @@ package struct TableQuestion: Sendable, Hashable {
 
     /// Types that are read from files of this machine, or from the setting itself.
     private static let localTypes: Set = [
-        "static", "inline", "hash", "btree", "lmdb", "cdb", "dbm", "sdbm", "texthash", "regexp", "pcre", "cidr", "pipemap",
+        "static", "inline", "hash", "btree", "lmdb", "cdb", "dbm", "sdbm", "texthash", "regexp",
+        "pcre", "cidr", "pipemap",
         "unionmap",
         "randmap",
     ]
 
     /// Without `proxy:`, which only determines the program that opens the table.
-    var local: String { table.hasPrefix("proxy:") ? String(table.dropFirst("proxy:".count)) : table }
+    var local: String {
+        table.hasPrefix("proxy:") ? String(table.dropFirst("proxy:".count)) : table
+    }
     var type: String { String(local.prefix { $0 != ":" }) }
     var isFile: Bool { table.hasPrefix("/") }
     var isLocal: Bool { isFile || Self.localTypes.contains(type) }
@@ -177,7 +204,9 @@ enum PostfixTool {
         if question.isFile {
             // A file with one domain on each line.
             let text = (try? String(contentsOfFile: question.table, encoding: .utf8)) ?? ""
-            let words = text.split { $0.isNewline }.filter { !$0.hasPrefix("#") }.flatMap { PostfixList.items(String($0)) }
+            let words = text.split { $0.isNewline }.filter { !$0.hasPrefix("#") }.flatMap {
+                PostfixList.items(String($0))
+            }
             return words.contains { $0.lowercased() == question.key } ? question.key : nil
         }
         let answer = try? run("postmap", ["-c", directory, "-q", question.key, question.local])
@@ -197,13 +226,17 @@ enum PostfixTool {
 
     /// The same, with the unchanged output.
     static func octets(_ tool: String, _ arguments: [String]) throws -> [UInt8] {
-        let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init) + places
+        let path =
+            (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(
+                String.init) + places
         guard let executable = ToolRun.find(tool, in: path) else {
             throw PostfixToolError(description: "\(tool) was not found; is Postfix installed?")
         }
         let run = try ToolRun(executable, arguments)
         guard run.status == 0 else {
-            throw PostfixToolError(description: "\(tool) failed: \(run.errors.trimmingCharacters(in: .whitespacesAndNewlines))")
+            throw PostfixToolError(
+                description:
+                    "\(tool) failed: \(run.errors.trimmingCharacters(in: .whitespacesAndNewlines))")
         }
         return run.octets
     }

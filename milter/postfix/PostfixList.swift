@@ -1,4 +1,5 @@
-// Lists in Postfix's syntax: items separated by commas or white space; `{…}` keeps one item together.
+// Lists in Postfix's syntax: items separated by commas or white space; `{…}`
+// keeps one item together.
 
 /// Splits and joins Postfix lists.
 enum PostfixList {
@@ -23,7 +24,8 @@ enum PostfixList {
 
     static func text(_ items: [String]) -> String { items.joined(separator: ", ") }
 
-    /// The socket of a milter item: both `{ unix:/x, default_action=accept }` and `unix:/x` give `unix:/x`.
+    /// The socket of a milter item: both `{ unix:/x, default_action=accept }` and
+    /// `unix:/x` give `unix:/x`.
     static func milterSocket(_ item: String) -> String {
         guard item.hasPrefix("{"), item.hasSuffix("}") else { return item }
         return items(String(item.dropFirst().dropLast())).first ?? item

@@ -4,13 +4,16 @@
 package enum SettingRule: Sendable, Hashable {
     /// The value must be exactly this.
     case exactly(String)
-    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is kept if `zeroIsUnlimited`.
+    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is
+    /// kept if `zeroIsUnlimited`.
     case atLeast(Int, zeroIsUnlimited: Bool)
     /// A time (`30s`, `5m`) that must not be shorter, in seconds.
     case atLeastSeconds(Int)
-    /// A list that must contain these items; the operator's items stay in their order, and ours come after them.
+    /// A list that must contain these items; the operator's items stay in their order,
+    /// and ours come after them.
     case containing([String])
-    /// A list that must begin with these items, because its first match wins; the operator's items follow in their order.
+    /// A list that must begin with these items, because its first match wins; the operator's
+    /// items follow in their order.
     case beginningWith([String])
     /// Set only if the operator has no value or `weak`; any other value is equally good or better.
     case unless(weak: [String], then: String)

@@ -1,4 +1,5 @@
-// The implementation of `postern setup postfix`: fragments, the plan for a running Postfix, and its application.
+// The implementation of `postern setup postfix`: fragments, the plan for a running
+// Postfix, and its application.
 
 import Foundation
 
@@ -16,21 +17,32 @@ package enum PostfixSetup {
     /// master.cf as required: services with the settings they need.
     package static func masterFragment(_ inputs: PostfixInputs) -> String {
         let services = PostfixSettings.services(inputs)
-        let lines = Dictionary(services.map { ($0.name, $0.line) }, uniquingKeysWith: { first, _ in first })
-            .merging([
-                "cleanup/unix": "cleanup   unix  n       -       n       -       0       cleanup",
-                "smtp/inet": "smtp      inet  n       -       n       -       -       smtpd",
-            ]) { first, _ in first }
+        let lines = Dictionary(
+            services.map { ($0.name, $0.line) }, uniquingKeysWith: { first, _ in first }
+        )
+        .merging([
+            "cleanup/unix": "cleanup   unix  n       -       n       -       0       cleanup",
+            "smtp/inet": "smtp      inet  n       -       n       -       -       smtpd",
+        ]) { first, _ in first }
         let settings = PostfixSettings.master(inputs)
         var names: [String] = []
-        for setting in settings where !names.contains(setting.service) { names.append(setting.service) }
+        for setting in settings where !names.contains(setting.service) {
+            names.append(setting.service)
+        }
         let parts = names.map { name in
             let own = settings.filter { $0.service == name }
-            let head = services.filter { $0.name == name }.map { "# \($0.reason)\n#   postconf -M '\(name)=\($0.line)'" }
-            let reasons = own.flatMap { ["# \($0.reason)", "#   postconf -P \($0.service)/\($0.name)=\($0.value)"] }
-            return (head + reasons + [lines[name] ?? ""] + own.map { "  -o \($0.name)=\($0.value)" }).joined(separator: "\n")
+            let head = services.filter { $0.name == name }.map {
+                "# \($0.reason)\n#   postconf -M '\(name)=\($0.line)'"
+            }
+            let reasons = own.flatMap {
+                ["# \($0.reason)", "#   postconf -P \($0.service)/\($0.name)=\($0.value)"]
+            }
+            return
+                (head + reasons + [lines[name] ?? ""] + own.map { "  -o \($0.name)=\($0.value)" })
+                .joined(separator: "\n")
         }
-        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + parts.joined(separator: "\n\n")
+        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n"
+            + parts.joined(separator: "\n\n")
             + "\n"
     }
 
@@ -40,16 +52,21 @@ package enum PostfixSetup {
             + PostfixSettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
     }
 
-    /// `myhostname` and `mail_name` of the Postfix configured in `directory`, as in its own Received fields.
+    /// `myhostname` and `mail_name` of the Postfix configured in `directory`, as in
+    /// its own Received fields.
     package static func names(directory: String) throws -> (host: String, mail: String) {
         let configuration = try PostfixConfiguration.read(directory: directory)
-        return (configuration.expanded["myhostname"] ?? "localhost", configuration.expanded["mail_name"] ?? "Postfix")
+        return (
+            configuration.expanded["myhostname"] ?? "localhost",
+            configuration.expanded["mail_name"] ?? "Postfix"
+        )
     }
 
     /// Reads the configuration in `directory` and compares it with the needs of the relay. Host
     /// name and mail name come from there.
     package static func plan(
-        relayDomains: [String], formerDomains: [String] = [], socket: String, fanOut: String? = nil, directory: String
+        relayDomains: [String], formerDomains: [String] = [], socket: String, fanOut: String? = nil,
+        directory: String
     ) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         var configuration = try PostfixConfiguration.read(directory: directory)
@@ -60,10 +77,14 @@ package enum PostfixSetup {
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks", fanOut: fanOut)
         inputs.formerDomains = formerDomains.map { $0.lowercased() }
-        inputs.formerSockets = (try? record(directory: directory))?.sockets.filter { $0 != socket } ?? []
+        inputs.formerSockets =
+            (try? record(directory: directory))?.sockets.filter { $0 != socket } ?? []
         inputs.incoming = configuration.incomingServices(besides: fanOut, socket: socket)
-        inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? inputs.recipientLimit
-        let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map { String(decoding: $0, as: UTF8.self) }
+        inputs.recipientLimit =
+            Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? inputs.recipientLimit
+        let present = FileManager.default.contents(atPath: inputs.headerChecksFile).map {
+            String(decoding: $0, as: UTF8.self)
+        }
         // For a chrooted service, `unix:/x` is /x below the queue directory.
         let inChroot = (configuration.expanded["queue_directory"] ?? "") + socket.drop { $0 != "/" }
         return SetupPlan.make(
@@ -77,9 +98,12 @@ package enum PostfixSetup {
         let path = "\(directory)/\(SetupRecord.fileName)"
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         do {
-            return try JSONDecoder().decode(SetupRecord.self, from: Data(contentsOf: URL(filePath: path)))
+            return try JSONDecoder().decode(
+                SetupRecord.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
-            throw PostfixToolError(description: "\(path) is damaged: move it away, and restore the settings in it by hand")
+            throw PostfixToolError(
+                description:
+                    "\(path) is damaged: move it away, and restore the settings in it by hand")
         }
     }
 
@@ -95,7 +119,9 @@ package enum PostfixSetup {
     /// Restores the earlier settings, and removes the header check and the record. Postfix must
     /// then be reloaded.
     /// - Parameter write: as in `apply`.
-    package static func remove(_ plan: RemovalPlan, write: (_ content: Data, _ path: String) throws -> Void) throws {
+    package static func remove(
+        _ plan: RemovalPlan, write: (_ content: Data, _ path: String) throws -> Void
+    ) throws {
         try plan.apply(write: write)
         var gone = ["postern_header_checks"]
         // The settings that stay are kept in the record for the next time.
@@ -106,7 +132,9 @@ package enum PostfixSetup {
         }
         for name in gone {
             let path = "\(plan.directory)/\(name)"
-            if FileManager.default.fileExists(atPath: path) { try FileManager.default.removeItem(atPath: path) }
+            if FileManager.default.fileExists(atPath: path) {
+                try FileManager.default.removeItem(atPath: path)
+            }
         }
     }
 
@@ -120,7 +148,8 @@ package enum PostfixSetup {
         } catch {
             // "not running" goes to the log, and is printed here only on a terminal. Any other
             // problem is printed here.
-            let said = "\(error)".split(separator: ":", maxSplits: 1).dropFirst().joined().trimmingCharacters(in: .whitespaces)
+            let said = "\(error)".split(separator: ":", maxSplits: 1).dropFirst().joined()
+                .trimmingCharacters(in: .whitespaces)
             return said.isEmpty || said.contains("not running") ? false : nil
         }
     }
@@ -130,7 +159,9 @@ package enum PostfixSetup {
     /// the plan does not contain. A second run changes nothing more. Postfix must then be reloaded;
     /// running smtpd processes keep their settings for a while.
     /// - Parameter write: creates a file that everyone may read, or replaces it completely.
-    package static func apply(_ plan: SetupPlan, write: (_ content: Data, _ path: String) throws -> Void) throws {
+    package static func apply(
+        _ plan: SetupPlan, write: (_ content: Data, _ path: String) throws -> Void
+    ) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))
         }
@@ -145,9 +176,15 @@ package enum PostfixSetup {
         if let (path, content) = plan.headerChecks {
             try write(Data(content.utf8), path)
         }
-        for (name, content) in trial.after.contents.sorted(by: { $0.key < $1.key }) where trial.before.contents[name] != content {
-            guard try SetupFiles(directory: plan.directory).contents[name] == trial.before.contents[name] else {
-                throw PostfixToolError(description: "\(name) was changed by another program at the same time: run this again")
+        for (name, content) in trial.after.contents.sorted(by: { $0.key < $1.key })
+        where trial.before.contents[name] != content {
+            guard
+                try SetupFiles(directory: plan.directory).contents[name]
+                    == trial.before.contents[name]
+            else {
+                throw PostfixToolError(
+                    description:
+                        "\(name) was changed by another program at the same time: run this again")
             }
             try write(content, "\(plan.directory)/\(name)")
         }
@@ -155,16 +192,22 @@ package enum PostfixSetup {
 
     /// Makes the changes of a plan to the files in `directory`, a folder of copies, with postconf.
     static func change(_ plan: SetupPlan, directory: String) throws {
-        guard !(plan.mainChanges.isEmpty && plan.newServices.isEmpty && plan.masterChanges.isEmpty) else { return }
+        guard !(plan.mainChanges.isEmpty && plan.newServices.isEmpty && plan.masterChanges.isEmpty)
+        else { return }
         for name in SetupFiles.names { try SetupFiles.finishLine(of: name, directory: directory) }
         if !plan.mainChanges.isEmpty {
-            try PostfixTool.run("postconf", ["-c", directory, "-e"] + plan.mainChanges.map { "\($0.name) = \($0.new)" })
+            try PostfixTool.run(
+                "postconf",
+                ["-c", directory, "-e"] + plan.mainChanges.map { "\($0.name) = \($0.new)" })
         }
         for service in plan.newServices {
-            try PostfixTool.run("postconf", ["-c", directory, "-M", "\(service.name)=\(service.new)"])
+            try PostfixTool.run(
+                "postconf", ["-c", directory, "-M", "\(service.name)=\(service.new)"])
         }
         if !plan.masterChanges.isEmpty {
-            try PostfixTool.run("postconf", ["-c", directory, "-P"] + plan.masterChanges.map { "\($0.name)=\($0.new)" })
+            try PostfixTool.run(
+                "postconf",
+                ["-c", directory, "-P"] + plan.masterChanges.map { "\($0.name)=\($0.new)" })
         }
     }
 }

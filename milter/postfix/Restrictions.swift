@@ -4,7 +4,8 @@
 struct Restrictions {
     /// The lists that apply to a message from another server. Each must let it through.
     static let lists = [
-        "smtpd_client_restrictions", "smtpd_helo_restrictions", "smtpd_sender_restrictions", "smtpd_relay_restrictions",
+        "smtpd_client_restrictions", "smtpd_helo_restrictions", "smtpd_sender_restrictions",
+        "smtpd_relay_restrictions",
         "smtpd_recipient_restrictions", "smtpd_data_restrictions", "smtpd_end_of_data_restrictions",
     ]
 
@@ -29,11 +30,16 @@ struct Restrictions {
         let word = first.lowercased()
         switch word {
         case "ok", "permit", "permit_auth_destination": return .passes
-        case "reject", "defer", "defer_if_permit", "redirect", "discard", "hold": return .refused(by: word)
-        case _ where classes.contains(first) && depth < 8: return answer(items(first), depth: depth + 1)
+        case "reject", "defer", "defer_if_permit", "redirect", "discard", "hold":
+            return .refused(by: word)
+        case _ where classes.contains(first) && depth < 8:
+            return answer(items(first), depth: depth + 1)
         default:
-            guard word.utf8.count >= 3, word.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return .undecided }
-            return word.utf8.count == 3 && (word.hasPrefix("4") || word.hasPrefix("5")) ? .refused(by: word) : .passes
+            guard word.utf8.count >= 3, word.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+                return .undecided
+            }
+            return word.utf8.count == 3 && (word.hasPrefix("4") || word.hasPrefix("5"))
+                ? .refused(by: word) : .passes
         }
     }
 
@@ -46,14 +52,16 @@ struct Restrictions {
             // The relay domains are destinations of this Postfix.
             case "permit", "permit_auth_destination": return .passes
             // It checks the transport of the address, which is a dead end here.
-            case "reject", "defer", "defer_if_permit", "reject_unverified_recipient": return .refused(by: item)
+            case "reject", "defer", "defer_if_permit", "reject_unverified_recipient":
+                return .refused(by: item)
             case let word where word.hasPrefix("check_"):
                 guard let table = rest.popFirst() else { break }
                 // A static table gives the same answer for every key.
                 let isStatic = TableQuestion(table: table, key: "").type == "static"
                 let action =
                     isStatic
-                    ? String(table.dropFirst("static:".count)) : word == "check_recipient_access" ? recipientAccess(table) : nil
+                    ? String(table.dropFirst("static:".count))
+                    : word == "check_recipient_access" ? recipientAccess(table) : nil
                 switch action.map({ verdict($0, depth) }) {
                 case .passes: return .passes
                 case .refused: return .refused(by: "\(item) \(table)")

@@ -12,7 +12,9 @@ struct SetupFiles: Sendable, Hashable {
 
     init(directory: String) throws {
         contents = [:]
-        for name in Self.names { contents[name] = try Data(contentsOf: URL(filePath: "\(directory)/\(name)")) }
+        for name in Self.names {
+            contents[name] = try Data(contentsOf: URL(filePath: "\(directory)/\(name)"))
+        }
     }
 
     /// Ends the last line of a file if it has no line end: postconf would otherwise append to that
@@ -26,11 +28,14 @@ struct SetupFiles: Sendable, Hashable {
         try file.write(contentsOf: [UInt8(ascii: "\n")])
     }
 
-    /// The entries of main.cf that set none of these parameters, divided as postconf(1) does: each with its continuation lines.
+    /// The entries of main.cf that set none of these parameters, divided as postconf(1) does: each
+    /// with its continuation lines.
     static func entries(_ main: Data, besides names: Set<String>) -> [Data] {
         var entries: [Data] = []
         for line in main.split(separator: UInt8(ascii: "\n")) {
-            guard let first = line.first(where: { !isSpace($0) }), first != UInt8(ascii: "#") else { continue }
+            guard let first = line.first(where: { !isSpace($0) }), first != UInt8(ascii: "#") else {
+                continue
+            }
             if let start = line.first, isSpace(start), let last = entries.indices.last {
                 entries[last] += [UInt8(ascii: "\n")] + line
             } else {
@@ -43,7 +48,9 @@ struct SetupFiles: Sendable, Hashable {
         }
     }
 
-    private static func isSpace(_ octet: UInt8) -> Bool { octet == 0x20 || (0x09...0x0D).contains(octet) }
+    private static func isSpace(_ octet: UInt8) -> Bool {
+        octet == 0x20 || (0x09...0x0D).contains(octet)
+    }
 }
 
 /// The result of a plan for the two files: tried on copies before the files themselves are changed.
@@ -54,11 +61,16 @@ struct SetupTrial {
     /// Throws if postconf would do anything that differs from the plan.
     init(_ plan: SetupPlan) throws {
         before = try SetupFiles(directory: plan.directory)
-        let folder = FileManager.default.temporaryDirectory.appending(path: "postern-setup-\(UUID().uuidString)").path
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "postern-setup-\(UUID().uuidString)"
+        ).path
         try FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            atPath: folder, withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        for (name, content) in before.contents { try content.write(to: URL(filePath: "\(folder)/\(name)")) }
+        for (name, content) in before.contents {
+            try content.write(to: URL(filePath: "\(folder)/\(name)"))
+        }
         try Self.age(folder)
         let old = try PostfixConfiguration.read(directory: folder)
         try PostfixSetup.change(plan, directory: folder)
@@ -66,7 +78,9 @@ struct SetupTrial {
         after = try SetupFiles(directory: folder)
         let new = try PostfixConfiguration.read(directory: folder)
         if let wrong = differences(from: plan, old, new).first {
-            throw PostfixToolError(description: "postconf does not make \(wrong) what the plan says: nothing was changed")
+            throw PostfixToolError(
+                description:
+                    "postconf does not make \(wrong) what the plan says: nothing was changed")
         }
     }
 
@@ -75,15 +89,20 @@ struct SetupTrial {
     private static func age(_ folder: String) throws {
         for name in SetupFiles.names {
             try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: "\(folder)/\(name)")
+                [.modificationDate: Date(timeIntervalSinceNow: -60)],
+                ofItemAtPath: "\(folder)/\(name)")
         }
     }
 
     /// The names of settings that differ from the plan.
-    private func differences(from plan: SetupPlan, _ old: PostfixConfiguration, _ new: PostfixConfiguration) -> [String] {
+    private func differences(
+        from plan: SetupPlan, _ old: PostfixConfiguration, _ new: PostfixConfiguration
+    ) -> [String] {
         func words(_ text: String?) -> [Substring]? { text?.split { $0.isWhitespace } }
-        var wrong = plan.mainChanges.filter { words(new.values[$0.name]) != words($0.new) || !new.ownNames.contains($0.name) }
-            .map(\.name)
+        var wrong = plan.mainChanges.filter {
+            words(new.values[$0.name]) != words($0.new) || !new.ownNames.contains($0.name)
+        }
+        .map(\.name)
         let changed = Set(plan.mainChanges.map(\.name))
         func others(_ files: SetupFiles) -> [Data] {
             SetupFiles.entries(files.contents["main.cf"] ?? Data(), besides: changed)
@@ -91,7 +110,9 @@ struct SetupTrial {
         if others(before) != others(after) { wrong.append("another setting of main.cf") }
         // postconf rewrites the command of services that are new or have new parameters.
         let rewritten = Set(
-            plan.masterChanges.map { $0.name.split(separator: "/").prefix(2).joined(separator: "/") + "/command" })
+            plan.masterChanges.map {
+                $0.name.split(separator: "/").prefix(2).joined(separator: "/") + "/command"
+            })
         let added = plan.newServices.map(\.name)
         func isAdded(_ name: String) -> Bool { added.contains { name.hasPrefix($0 + "/") } }
         let wanted = old.master.merging(plan.masterChanges.map { ($0.name, $0.new) }) { $1 }
@@ -99,11 +120,14 @@ struct SetupTrial {
             words(wanted[$0]) != words(new.master[$0]) && !(isAdded($0) && wanted[$0] == nil)
         }.sorted()
         wrong += Set(old.fields.keys).union(new.fields.keys).filter {
-            !isAdded($0) && !rewritten.contains($0) && words(old.fields[$0]) != words(new.fields[$0])
+            !isAdded($0) && !rewritten.contains($0)
+                && words(old.fields[$0]) != words(new.fields[$0])
         }.sorted()
         for service in plan.newServices {
             let command = words(service.new)?.dropFirst(7).first
-            if words(new.fields[service.name + "/command"])?.first != command { wrong.append(service.name) }
+            if words(new.fields[service.name + "/command"])?.first != command {
+                wrong.append(service.name)
+            }
         }
         return wrong
     }

@@ -37,12 +37,17 @@ package struct SetupPlan: Sendable, Hashable {
     init(directory: String) { self.directory = directory }
 
     /// Whether there is nothing to change.
-    package var isEmpty: Bool { mainChanges.isEmpty && masterChanges.isEmpty && newServices.isEmpty && headerChecksPath == nil }
+    package var isEmpty: Bool {
+        mainChanges.isEmpty && masterChanges.isEmpty && newServices.isEmpty
+            && headerChecksPath == nil
+    }
 
     /// The plan as text for the operator, ending in a line feed.
     package var text: String {
         var lines = [String]()
-        if isEmpty && conflicts.isEmpty { lines.append("Postfix in \(directory) is set up for Postern: nothing to change.") }
+        if isEmpty && conflicts.isEmpty {
+            lines.append("Postfix in \(directory) is set up for Postern: nothing to change.")
+        }
         if !mainChanges.isEmpty {
             lines.append("# \(directory)/main.cf")
             for change in mainChanges { lines += Self.lines(change) }
@@ -63,24 +68,31 @@ package struct SetupPlan: Sendable, Hashable {
     }
 
     private static func lines(_ change: SettingChange) -> [String] {
-        ["  # \(change.reason)", "- \(change.name) = \(change.old)", "+ \(change.name) = \(change.new)"]
+        [
+            "  # \(change.reason)", "- \(change.name) = \(change.old)",
+            "+ \(change.name) = \(change.new)",
+        ]
     }
 
     /// Compares a configuration with the needs of the relay. Pure.
     /// - Parameters:
-    ///   - headerChecks: the present content of `inputs.headerChecksFile`; nil if it does not exist.
+    ///   - headerChecks: the present content of `inputs.headerChecksFile`; nil
+    ///     if it does not exist.
     ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, as
     ///     chrooted services look for it there.
     package static func make(
-        _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?, socketInChroot: Bool = false
+        _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?,
+        socketInChroot: Bool = false
     ) -> SetupPlan {
         var planner = Planner(inputs: inputs, configuration: configuration)
         planner.domains()
-        for setting in PostfixSettings.main(inputs) where !Planner.domainSettings.contains(setting.name) {
+        for setting in PostfixSettings.main(inputs)
+        where !Planner.domainSettings.contains(setting.name) {
             planner.setting(setting)
         }
         planner.master()
-        let wanted = PostfixSettings.headerChecks(hostName: inputs.hostName, mailName: inputs.mailName)
+        let wanted = PostfixSettings.headerChecks(
+            hostName: inputs.hostName, mailName: inputs.mailName)
         if headerChecks != wanted { planner.plan.headerChecks = (inputs.headerChecksFile, wanted) }
         planner.examine()
         if !socketInChroot { planner.examineChroot() }

@@ -52,7 +52,8 @@ package struct SetupRecord: Codable, Sendable, Hashable {
                 files[name] = nil
                 continue
             }
-            files[name] = FileEntry(before: known?.before ?? now, after: trial.after.contents[name] ?? now)
+            files[name] = FileEntry(
+                before: known?.before ?? now, after: trial.after.contents[name] ?? now)
         }
         self.files = files
     }
@@ -66,7 +67,8 @@ package struct SetupRecord: Codable, Sendable, Hashable {
     var sockets: [String] {
         ["smtpd_milters", "non_smtpd_milters"].compactMap { main[$0] }.flatMap { entry in
             let before = PostfixList.items(entry.before ?? "")
-            return PostfixList.items(entry.after).filter { !before.contains($0) }.map(PostfixList.milterSocket)
+            return PostfixList.items(entry.after).filter { !before.contains($0) }.map(
+                PostfixList.milterSocket)
         }
     }
 
@@ -83,7 +85,9 @@ package struct SetupRecord: Codable, Sendable, Hashable {
     /// Adds the changes of a plan.
     package mutating func add(_ plan: SetupPlan, to configuration: PostfixConfiguration) {
         for change in plan.mainChanges {
-            let present = configuration.ownNames.contains(change.name) ? configuration.values[change.name] : nil
+            let present =
+                configuration.ownNames.contains(change.name)
+                ? configuration.values[change.name] : nil
             main[change.name] = Self.entry(main[change.name], present: present, after: change.new)
         }
         for change in plan.masterChanges {
@@ -145,7 +149,9 @@ package struct RemovalPlan: Sendable, Hashable {
         // The parameters of a service are removed with it.
         for (name, line) in record.services.sorted(by: { $0.key < $1.key }) {
             guard let command = configuration.fields[name + "/command"] else { continue }
-            let isOurs = Self.words(line).dropFirst(7).joined(separator: " ") == Self.words(command).prefix(1).joined()
+            let isOurs =
+                Self.words(line).dropFirst(7).joined(separator: " ")
+                == Self.words(command).prefix(1).joined()
             if isOurs {
                 services.append(name)
             } else {
@@ -179,10 +185,13 @@ package struct RemovalPlan: Sendable, Hashable {
     package var lines: [String] {
         var lines: [String] = []
         if !mainNames.isEmpty { lines.append("# \(directory)/main.cf") }
-        lines += mainNames.map { name in mainValues[name].map { "  \(name) = \($0)" } ?? "- \(name)" }
+        lines += mainNames.map { name in mainValues[name].map { "  \(name) = \($0)" } ?? "- \(name)"
+        }
         if !masterNames.isEmpty || !services.isEmpty { lines.append("# \(directory)/master.cf") }
         lines += services.map { "- \($0)" }
-        lines += masterNames.map { name in masterValues[name].map { "  \(name) = \($0)" } ?? "- \(name)" }
+        lines += masterNames.map { name in
+            masterValues[name].map { "  \(name) = \($0)" } ?? "- \(name)"
+        }
         if isEmpty { lines.append("Nothing in \(directory) is as postern setup postfix wrote it.") }
         return lines + kept.map { "note: \($0) was changed since, and stays" }
     }
@@ -205,7 +214,9 @@ package struct RemovalPlan: Sendable, Hashable {
     }
 
     private func takeBackMaster() throws {
-        for service in services { try PostfixTool.run("postconf", ["-c", directory, "-MX", service]) }
+        for service in services {
+            try PostfixTool.run("postconf", ["-c", directory, "-MX", service])
+        }
         let own = masterNames.compactMap { name in masterValues[name].map { "\(name)=\($0)" } }
         if !own.isEmpty { try PostfixTool.run("postconf", ["-c", directory, "-P"] + own) }
         let without = masterNames.filter { masterValues[$0] == nil }

@@ -19,12 +19,14 @@ package struct WaitingMessage: Sendable, Hashable {
 
 extension PostfixQueue {
     /// The messages that `parked` counts, the oldest first.
-    package static func waiting(at domains: [String], directory: String) throws -> [WaitingMessage] {
+    package static func waiting(at domains: [String], directory: String) throws -> [WaitingMessage]
+    {
         try entries(at: domains, directory: directory).map { entry in
             let sender = entry.sender ?? ""
             return WaitingMessage(
                 id: entry.queue_id, sender: sender.uppercased() == "MAILER-DAEMON" ? "" : sender,
-                recipients: entry.recipients.map(\.address), arrivedAt: entry.arrival_time, isHeld: entry.queue_name == "hold")
+                recipients: entry.recipients.map(\.address), arrivedAt: entry.arrival_time,
+                isHeld: entry.queue_name == "hold")
         }.sorted { ($0.arrivedAt ?? 0, $0.id) < ($1.arrivedAt ?? 0, $1.id) }
     }
 
@@ -34,7 +36,9 @@ extension PostfixQueue {
         var content: [UInt8] = []
         content.reserveCapacity(octets.count + octets.count / 32)
         for octet in octets {
-            if octet == UInt8(ascii: "\n"), content.last != UInt8(ascii: "\r") { content.append(UInt8(ascii: "\r")) }
+            if octet == UInt8(ascii: "\n"), content.last != UInt8(ascii: "\r") {
+                content.append(UInt8(ascii: "\r"))
+            }
             content.append(octet)
         }
         return content
@@ -51,7 +55,8 @@ extension PostfixQueue {
 
     /// The client of a message. Only root can read it.
     package static func client(of message: WaitingMessage, directory: String) throws -> Client {
-        let lines = try PostfixTool.run("postcat", ["-c", directory, "-qe", message.id]).split(separator: "\n")
+        let lines = try PostfixTool.run("postcat", ["-c", directory, "-qe", message.id]).split(
+            separator: "\n")
         func attribute(_ name: String) -> String? {
             let start = "named_attribute: \(name)="
             let value = lines.last { $0.utf8.starts(with: start.utf8) }.map {
@@ -60,7 +65,8 @@ extension PostfixQueue {
             return value == "unknown" ? nil : value
         }
         return Client(
-            address: attribute("client_address"), name: attribute("client_name"), helo: attribute("helo_name") ?? "")
+            address: attribute("client_address"), name: attribute("client_name"),
+            helo: attribute("helo_name") ?? "")
     }
 
     /// Puts a message on hold, or releases it.

@@ -5,7 +5,8 @@ struct AddressRanges: Sendable {
     private let ipv4: RangeTable<UInt32>
     private let ipv6: RangeTable<UInt128>
 
-    /// The data of a table, each range as it was added, so that overlapping ranges can be removed separately.
+    /// The data of a table, each range as it was added, so that overlapping ranges
+    /// can be removed separately.
     struct Source: Sendable {
         fileprivate var ipv4: [ClosedRange<UInt32>] = []
         fileprivate var ipv6: [ClosedRange<UInt128>] = []
@@ -13,8 +14,8 @@ struct AddressRanges: Sendable {
         /// Number of ranges, each counted once.
         var count: Int { ipv4.count + ipv6.count }
 
-        /// Removes ranges, then adds ranges; ignores texts that are neither addresses nor ranges. The result is in ascending
-        /// order.
+        /// Removes ranges, then adds ranges; ignores texts that are neither addresses nor ranges.
+        /// The result is in ascending order.
         mutating func change(adding: some Sequence<String>, removing: some Sequence<String>) {
             let (removed, added) = (Source(reading: removing), Source(reading: adding))
             Self.change(&ipv4, removed.ipv4, added.ipv4)
@@ -27,7 +28,10 @@ struct AddressRanges: Sendable {
             for text in texts {
                 guard let (bounds, isIPv4) = AddressRanges.bounds(text) else { continue }
                 if isIPv4 {
-                    ipv4.append(UInt32(truncatingIfNeeded: bounds.lowerBound)...UInt32(truncatingIfNeeded: bounds.upperBound))
+                    ipv4.append(
+                        UInt32(
+                            truncatingIfNeeded: bounds.lowerBound)...UInt32(
+                                truncatingIfNeeded: bounds.upperBound))
                 } else {
                     ipv6.append(bounds)
                 }
@@ -35,7 +39,8 @@ struct AddressRanges: Sendable {
         }
 
         private static func change<Bound: Hashable>(
-            _ ranges: inout [ClosedRange<Bound>], _ removed: [ClosedRange<Bound>], _ added: [ClosedRange<Bound>]
+            _ ranges: inout [ClosedRange<Bound>], _ removed: [ClosedRange<Bound>],
+            _ added: [ClosedRange<Bound>]
         ) {
             if !removed.isEmpty {
                 let gone = Set(removed)
@@ -68,22 +73,30 @@ struct AddressRanges: Sendable {
     func contain(_ text: String) -> Bool? {
         guard let (bounds, isIPv4) = Self.bounds(text) else { return nil }
         guard isIPv4 else { return ipv6.contains(bounds) }
-        return ipv4.contains(UInt32(truncatingIfNeeded: bounds.lowerBound)...UInt32(truncatingIfNeeded: bounds.upperBound))
+        return ipv4.contains(
+            UInt32(
+                truncatingIfNeeded: bounds.lowerBound)...UInt32(
+                    truncatingIfNeeded: bounds.upperBound))
     }
 
     private static func bounds(_ text: String) -> (ClosedRange<UInt128>, isIPv4: Bool)? {
         var text = text
         return text.withUTF8 { octets in
             // Most other texts begin with a character that no address begins with, or are longer.
-            guard octets.count <= 49, let first = octets.first, first == 0x3A || first.isHexDigit else { return nil }
-            if let address = CELAddress.read(octets) { return (address.bits...address.bits, address.isIPv4) }
+            guard octets.count <= 49, let first = octets.first, first == 0x3A || first.isHexDigit
+            else { return nil }
+            if let address = CELAddress.read(octets) {
+                return (address.bits...address.bits, address.isIPv4)
+            }
             return CELNetwork.read(octets).map { ($0.bounds, $0.address.isIPv4) }
         }
     }
 }
 
 extension UInt8 {
-    fileprivate var isHexDigit: Bool { (0x30...0x39).contains(self) || (0x41...0x46).contains(self & ~0x20) }
+    fileprivate var isHexDigit: Bool {
+        (0x30...0x39).contains(self) || (0x41...0x46).contains(self & ~0x20)
+    }
 }
 
 /// Ranges that neither touch nor overlap, in ascending order.
@@ -115,7 +128,9 @@ private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>
         shift = max(0, Bound.bitWidth - span.leadingZeroBitCount - bits)
         var buckets: [Int32] = []
         for (index, start) in starts.enumerated() {
-            while buckets.count <= Int(truncatingIfNeeded: (start - first) >> shift) { buckets.append(Int32(clamping: index)) }
+            while buckets.count <= Int(truncatingIfNeeded: (start - first) >> shift) {
+                buckets.append(Int32(clamping: index))
+            }
         }
         buckets.append(Int32(clamping: starts.count))
         (self.starts, self.ends, self.buckets) = (starts, ends, buckets)

@@ -25,7 +25,8 @@ package struct CELAddress: Sendable, Hashable {
         if let bits = ipv4(text[...]) { return CELAddress(bits: UInt128(bits), isIPv4: true) }
         guard let bits = ipv6(text) else { return nil }
         return bits >> 32 == 0xFFFF
-            ? CELAddress(bits: bits & 0xFFFF_FFFF, isIPv4: true) : CELAddress(bits: bits, isIPv4: false)
+            ? CELAddress(bits: bits & 0xFFFF_FFFF, isIPv4: true)
+            : CELAddress(bits: bits, isIPv4: false)
     }
 
     private static func ipv4(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> UInt32? {
@@ -101,27 +102,37 @@ package struct CELAddress: Sendable, Hashable {
     /// Bits of an address of this family.
     var width: Int { isIPv4 ? 32 : 128 }
 
-    private func isWithin(_ network: UInt128, _ prefixLength: Int) -> Bool { ((bits ^ network) >> (width - prefixLength)) == 0 }
+    private func isWithin(_ network: UInt128, _ prefixLength: Int) -> Bool {
+        ((bits ^ network) >> (width - prefixLength)) == 0
+    }
 
     /// `0.0.0.0` or `::`.
     var isUnspecified: Bool { bits == 0 }
     /// 127.0.0.0/8 or `::1`.
     var isLoopback: Bool { isIPv4 ? isWithin(0x7F00_0000, 8) : bits == 1 }
     /// 169.254.0.0/16 or fe80::/10.
-    var isLinkLocalUnicast: Bool { isIPv4 ? isWithin(0xA9FE_0000, 16) : isWithin(0xFE80 << 112, 10) }
+    var isLinkLocalUnicast: Bool {
+        isIPv4 ? isWithin(0xA9FE_0000, 16) : isWithin(0xFE80 << 112, 10)
+    }
     /// 224.0.0.0/24, or ff02::/16 with any flags (RFC 4291 section 2.7).
-    var isLinkLocalMulticast: Bool { isIPv4 ? isWithin(0xE000_0000, 24) : (bits >> 112) & 0xFF0F == 0xFF02 }
+    var isLinkLocalMulticast: Bool {
+        isIPv4 ? isWithin(0xE000_0000, 24) : (bits >> 112) & 0xFF0F == 0xFF02
+    }
     private var isMulticast: Bool { isIPv4 ? isWithin(0xE000_0000, 4) : isWithin(0xFF00 << 112, 8) }
     /// None of the above, and not the broadcast address; private networks count as global.
     var isGlobalUnicast: Bool {
-        !isUnspecified && !isLoopback && !isMulticast && !isLinkLocalUnicast && !(isIPv4 && bits == 0xFFFF_FFFF)
+        !isUnspecified && !isLoopback && !isMulticast && !isLinkLocalUnicast
+            && !(isIPv4 && bits == 0xFFFF_FFFF)
     }
 }
 
 extension CELAddress: CustomStringConvertible {
     /// A dotted quad, or the canonical text form of RFC 5952.
     package var description: String {
-        if isIPv4 { return [24, 16, 8, 0].map { String((bits >> UInt128($0)) & 0xFF) }.joined(separator: ".") }
+        if isIPv4 {
+            return [24, 16, 8, 0].map { String((bits >> UInt128($0)) & 0xFF) }.joined(
+                separator: ".")
+        }
         let groups = (0..<8).map { (bits >> UInt128(112 - 16 * $0)) & 0xFFFF }
         var best = 0..<0
         var start = 0
@@ -131,8 +142,11 @@ extension CELAddress: CustomStringConvertible {
             if end - start > max(best.count, 1) { best = start..<end }
             start = max(end, start + 1)
         }
-        func text(_ range: Range<Int>) -> String { groups[range].map { String($0, radix: 16) }.joined(separator: ":") }
-        return best.isEmpty ? text(0..<8) : text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
+        func text(_ range: Range<Int>) -> String {
+            groups[range].map { String($0, radix: 16) }.joined(separator: ":")
+        }
+        return best.isEmpty
+            ? text(0..<8) : text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
     }
 }
 
@@ -162,14 +176,16 @@ package struct CELNetwork: Sendable, Hashable {
             let address = CELAddress.read(UnsafeBufferPointer(rebasing: text[..<slash]))
         else { return nil }
         let digits = text[(slash + 1)...]
-        guard (1...3).contains(digits.count), digits.first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
+        guard (1...3).contains(digits.count), digits.first != UInt8(ascii: "0") || digits.count == 1
+        else { return nil }
         var length = 0
         for digit in digits {
             guard (0x30...0x39).contains(digit) else { return nil }
             length = length * 10 + Int(digit - 0x30)
         }
         if address.isIPv4, text[..<slash].contains(UInt8(ascii: ":")) { length -= 96 }
-        return (0...address.width).contains(length) ? CELNetwork(address: address, prefixLength: length) : nil
+        return (0...address.width).contains(length)
+            ? CELNetwork(address: address, prefixLength: length) : nil
     }
 
     /// The bits after the prefix.
@@ -179,16 +195,24 @@ package struct CELNetwork: Sendable, Hashable {
     }
 
     /// Its first and its last address.
-    package var bounds: ClosedRange<UInt128> { (address.bits & ~hostBits)...(address.bits | hostBits) }
+    package var bounds: ClosedRange<UInt128> {
+        (address.bits & ~hostBits)...(address.bits | hostBits)
+    }
 
     /// The same network without bits set after the prefix.
     var masked: CELNetwork {
-        CELNetwork(address: CELAddress(bits: bounds.lowerBound, isIPv4: address.isIPv4), prefixLength: prefixLength)
+        CELNetwork(
+            address: CELAddress(bits: bounds.lowerBound, isIPv4: address.isIPv4),
+            prefixLength: prefixLength)
     }
 
-    func contains(_ other: CELAddress) -> Bool { other.isIPv4 == address.isIPv4 && bounds.contains(other.bits) }
+    func contains(_ other: CELAddress) -> Bool {
+        other.isIPv4 == address.isIPv4 && bounds.contains(other.bits)
+    }
 
-    func contains(_ other: CELNetwork) -> Bool { prefixLength <= other.prefixLength && contains(other.address) }
+    func contains(_ other: CELNetwork) -> Bool {
+        prefixLength <= other.prefixLength && contains(other.address)
+    }
 }
 
 extension CELNetwork {
@@ -198,19 +222,24 @@ extension CELNetwork {
         guard CELAddress(text) == nil, CELNetwork(text) == nil else { return false }
         let octets = Array(text.utf8)
         let parts = octets.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        func isNumber(_ part: some Sequence<UInt8>) -> Bool { part.allSatisfy { (0x30...0x39).contains($0) } }
-        if parts.count >= 4, parts.prefix(3).allSatisfy({ !$0.isEmpty && $0.count <= 3 && isNumber($0) }),
+        func isNumber(_ part: some Sequence<UInt8>) -> Bool {
+            part.allSatisfy { (0x30...0x39).contains($0) }
+        }
+        if parts.count >= 4,
+            parts.prefix(3).allSatisfy({ !$0.isEmpty && $0.count <= 3 && isNumber($0) }),
             let first = parts[3].first, isNumber(CollectionOfOne(first))
         {
             return true
         }
         let beforeSlash = octets.prefix { $0 != UInt8(ascii: "/") }
-        return beforeSlash.count < octets.count && beforeSlash.filter { $0 == UInt8(ascii: ":") }.count >= 2
+        return beforeSlash.count < octets.count
+            && beforeSlash.filter { $0 == UInt8(ascii: ":") }.count >= 2
             && beforeSlash.allSatisfy { hexOrColon($0) }
     }
 
     private static func hexOrColon(_ octet: UInt8) -> Bool {
-        (0x30...0x3A).contains(octet) || (0x41...0x46).contains(octet & ~0x20) || octet == UInt8(ascii: ".")
+        (0x30...0x3A).contains(octet) || (0x41...0x46).contains(octet & ~0x20)
+            || octet == UInt8(ascii: ".")
     }
 }
 

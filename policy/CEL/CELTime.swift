@@ -1,9 +1,10 @@
-// Timestamps and durations: ranges, arithmetic, RFC 3339 text, calendar parts. No clock and no time-zone database: the caller
-// passes a function that resolves names of zones.
+// Timestamps and durations: ranges, arithmetic, RFC 3339 text, calendar parts. No clock and no
+// time-zone database: the caller passes a function that resolves names of zones.
 
 import Support
 
-/// A duration of whole nanoseconds that fit 64 bits, some 292 years (CEL language definition, "Overflow").
+/// A duration of whole nanoseconds that fit 64 bits, some 292 years (CEL language
+/// definition, "Overflow").
 package struct CELDuration: Sendable, Equatable {
     /// Seconds, rounded down; with `nanoseconds` added they are the duration.
     package let seconds: Int64
@@ -21,7 +22,8 @@ package struct CELDuration: Sendable, Equatable {
         self.nanoseconds = Int32(nanoseconds)
     }
 
-    /// Parses Go's form, which CEL's `duration()` accepts: `1h30m`, `-1.5s`, `20ms`, `3us`, `7ns`, `0`.
+    /// Parses Go's form, which CEL's `duration()` accepts: `1h30m`, `-1.5s`,
+    /// `20ms`, `3us`, `7ns`, `0`.
     package init?(text: String) {
         var bytes = Array(text.utf8)[...]
         var negative = false
@@ -44,7 +46,9 @@ package struct CELDuration: Sendable, Equatable {
                 bytes = bytes.dropFirst(1 + fraction.count)
             }
             guard !whole.isEmpty || !fraction.isEmpty, whole.count <= 19 else { return nil }
-            let name = String(decoding: bytes.prefix { !$0.isASCIIDigit && $0 != UInt8(ascii: ".") }, as: UTF8.self)
+            let name = String(
+                decoding: bytes.prefix { !$0.isASCIIDigit && $0 != UInt8(ascii: ".") },
+                as: UTF8.self)
             guard let unit = Self.units[name] else { return nil }
             bytes = bytes.dropFirst(name.utf8.count)
             total += whole.reduce(Int128(0)) { $0 * 10 + Int128($1 - 48) } * unit
@@ -59,7 +63,8 @@ package struct CELDuration: Sendable, Equatable {
     }
 
     private static let units: [String: Int128] = [
-        "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000,
+        "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": 1_000_000_000,
+        "m": 60_000_000_000,
         "h": 3_600_000_000_000,
     ]
 
@@ -72,7 +77,8 @@ package struct CELDuration: Sendable, Equatable {
     }
 }
 
-/// A point in time between 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999999Z (google.protobuf.Timestamp).
+/// A point in time between 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999999Z
+/// (google.protobuf.Timestamp).
 package struct CELTimestamp: Sendable, Equatable {
     /// Seconds since 1970-01-01T00:00:00Z, rounded down.
     package let seconds: Int64
@@ -92,25 +98,33 @@ package struct CELTimestamp: Sendable, Equatable {
 
     /// Nil if out of range.
     package init?(seconds: Int64, nanoseconds: Int32 = 0) {
-        guard (Self.minimumSeconds...Self.maximumSeconds).contains(seconds), (0..<1_000_000_000).contains(nanoseconds) else {
+        guard (Self.minimumSeconds...Self.maximumSeconds).contains(seconds),
+            (0..<1_000_000_000).contains(nanoseconds)
+        else {
             return nil
         }
         self.seconds = seconds
         self.nanoseconds = nanoseconds
     }
 
-    /// Parses RFC 3339 `date-time` (section 5.6), with at most nine decimals; a leap second is refused.
+    /// Parses RFC 3339 `date-time` (section 5.6), with at most nine
+    /// decimals; a leap second is refused.
     package init?(text: String) {
         let bytes = Array(text.utf8)
         func number(_ start: Int, _ count: Int) -> Int64? {
-            guard start + count <= bytes.count, bytes[start..<start + count].allSatisfy({ $0.isASCIIDigit }) else { return nil }
+            guard start + count <= bytes.count,
+                bytes[start..<start + count].allSatisfy({ $0.isASCIIDigit })
+            else { return nil }
             return bytes[start..<start + count].reduce(Int64(0)) { $0 * 10 + Int64($1 - 48) }
         }
         func byte(_ index: Int) -> UInt8 { index < bytes.count ? bytes[index] : 0 }
-        guard let year = number(0, 4), byte(4) == UInt8(ascii: "-"), let month = number(5, 2), byte(7) == UInt8(ascii: "-"),
+        guard let year = number(0, 4), byte(4) == UInt8(ascii: "-"), let month = number(5, 2),
+            byte(7) == UInt8(ascii: "-"),
             let day = number(8, 2), byte(10) | 0x20 == UInt8(ascii: "t"), let hour = number(11, 2),
-            byte(13) == UInt8(ascii: ":"), let minute = number(14, 2), byte(16) == UInt8(ascii: ":"), let second = number(17, 2),
-            (1...12).contains(month), day >= 1, day <= daysInMonth(year, month), hour < 24, minute < 60, second < 60
+            byte(13) == UInt8(ascii: ":"), let minute = number(14, 2),
+            byte(16) == UInt8(ascii: ":"), let second = number(17, 2),
+            (1...12).contains(month), day >= 1, day <= daysInMonth(year, month), hour < 24,
+            minute < 60, second < 60
         else { return nil }
         var index = 19
         var nanoseconds: Int32 = 0
@@ -130,14 +144,17 @@ package struct CELTimestamp: Sendable, Equatable {
         if byte(index) | 0x20 == UInt8(ascii: "z") {
             index += 1
         } else {
-            guard byte(index) == UInt8(ascii: "+") || byte(index) == UInt8(ascii: "-"), let hours = number(index + 1, 2),
-                byte(index + 3) == UInt8(ascii: ":"), let minutes = number(index + 4, 2), hours < 24, minutes < 60
+            guard byte(index) == UInt8(ascii: "+") || byte(index) == UInt8(ascii: "-"),
+                let hours = number(index + 1, 2),
+                byte(index + 3) == UInt8(ascii: ":"), let minutes = number(index + 4, 2),
+                hours < 24, minutes < 60
             else { return nil }
             offset = (hours * 3600 + minutes * 60) * (byte(index) == UInt8(ascii: "-") ? -1 : 1)
             index += 6
         }
         guard index == bytes.count else { return nil }
-        let seconds = CivilDate.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+        let seconds =
+            CivilDate.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
         self.init(seconds: seconds, nanoseconds: nanoseconds)
     }
 
@@ -148,7 +165,8 @@ package struct CELTimestamp: Sendable, Equatable {
             let digits = String(number)
             return String(repeating: "0", count: max(0, width - digits.count)) + digits
         }
-        return "\(pad(parts.year, 4))-\(pad(parts.month, 2))-\(pad(parts.day, 2))T\(pad(parts.hour, 2)):\(pad(parts.minute, 2)):"
+        return
+            "\(pad(parts.year, 4))-\(pad(parts.month, 2))-\(pad(parts.day, 2))T\(pad(parts.hour, 2)):\(pad(parts.minute, 2)):"
             + "\(pad(parts.second, 2))\(fractionText(Int(nanoseconds)))Z"
     }
 }
@@ -188,7 +206,8 @@ package struct TimeZoneOffsets: Sendable {
     /// Whether it knows any names.
     package private(set) var hasNames = true
 
-    /// A source of IANA names such as `Europe/Berlin`. It is not called for `UTC` and fixed offsets.
+    /// A source of IANA names such as `Europe/Berlin`. It is not called for
+    /// `UTC` and fixed offsets.
     package init(_ offset: @escaping @Sendable (_ zone: String, _ seconds: Int64) -> Int64?) {
         self.offset = offset
     }
@@ -211,7 +230,9 @@ package struct TimeZoneOffsets: Sendable {
                 bytes = bytes.dropFirst()
             }
             let digits = Array(bytes)
-            guard digits.count == 5, digits[2] == UInt8(ascii: ":"), [0, 1, 3, 4].allSatisfy({ digits[$0].isASCIIDigit }) else {
+            guard digits.count == 5, digits[2] == UInt8(ascii: ":"),
+                [0, 1, 3, 4].allSatisfy({ digits[$0].isASCIIDigit })
+            else {
                 return nil
             }
             let hours = Int64(digits[0] - 48) * 10 + Int64(digits[1] - 48)
@@ -219,7 +240,8 @@ package struct TimeZoneOffsets: Sendable {
             guard hours < 24, minutes < 60 else { return nil }
             return sign * (hours * 3600 + minutes * 60)
         }
-        guard zone.utf8.count <= 64, let found = offset(zone, moment), abs(found) < 2 * 86_400 else { return nil }
+        guard zone.utf8.count <= 64, let found = offset(zone, moment), abs(found) < 2 * 86_400
+        else { return nil }
         return found
     }
 }

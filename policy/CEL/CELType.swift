@@ -58,13 +58,15 @@ package indirect enum CELType: Sendable, Equatable {
         case "map": self = .map(.dyn, .dyn)
         default:
             guard let open = trimmed.firstIndex(of: "("), trimmed.last == ")" else { return nil }
-            let inside = trimmed[trimmed.index(after: open)..<trimmed.index(before: trimmed.endIndex)]
+            let inside = trimmed[
+                trimmed.index(after: open)..<trimmed.index(before: trimmed.endIndex)]
             switch trimmed[..<open] {
             case "list":
                 guard let element = CELType(inside, depth: depth + 1) else { return nil }
                 self = .list(element)
             case "map":
-                guard let comma = inside.firstIndex(of: ","), let key = CELType(inside[..<comma], depth: depth + 1),
+                guard let comma = inside.firstIndex(of: ","),
+                    let key = CELType(inside[..<comma], depth: depth + 1),
                     let value = CELType(inside[inside.index(after: comma)...], depth: depth + 1)
                 else { return nil }
                 self = .map(key, value)

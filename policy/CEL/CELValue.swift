@@ -3,7 +3,8 @@
 
 import Support
 
-/// A value of the expression language. `missing` is specific to Postern: an absent signal (docs/POLICY-REFERENCE.md, "Missing").
+/// A value of the expression language. `missing` is specific to Postern: an absent signal
+/// (docs/POLICY-REFERENCE.md, "Missing").
 package enum CELValue: Sendable {
     case null
     case bool(Bool)
@@ -164,14 +165,16 @@ extension CELValue {
             return text.contains { ".eNI".contains($0) } ? text : text + ".0"
         case .string(let string):
             let shown = string.unicodeScalars.prefix(80).map {
-                $0.value < 0x20 || $0 == "\"" || $0 == "\\" ? $0.escaped(asASCII: false) : String($0)
+                $0.value < 0x20 || $0 == "\"" || $0 == "\\"
+                    ? $0.escaped(asASCII: false) : String($0)
             }
             return "\"\(shown.joined())\(string.unicodeScalars.count > 80 ? "…" : "")\""
         case .bytes(let bytes):
             return "b\"" + bytes.prefix(40).map { "\\x" + Hex.encode([$0]) }.joined()
                 + "\""
         case .list(let list):
-            return "[" + list.prefix(20).map(\.shortText).joined(separator: ", ") + (list.count > 20 ? ", …]" : "]")
+            return "[" + list.prefix(20).map(\.shortText).joined(separator: ", ")
+                + (list.count > 20 ? ", …]" : "]")
         case .map(let map):
             let shown = map.entries.prefix(20).map { "\($0.key.shortText): \($0.value.shortText)" }
             return "{" + shown.joined(separator: ", ") + (map.entries.count > 20 ? ", …}" : "}")
@@ -184,7 +187,8 @@ extension CELValue {
         }
     }
 
-    /// For values inside a collection: deeper collections are abbreviated, because shared structure could be huge.
+    /// For values inside a collection: deeper collections are abbreviated, because shared
+    /// structure could be huge.
     private var shortText: String {
         switch self {
         case .list(let list) where !list.isEmpty: "[…]"

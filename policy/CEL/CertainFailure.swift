@@ -36,7 +36,8 @@ private struct FailureSearch {
             return false
         case .comprehension(_, let range, let predicate, let transform):
             var isClosed = isConstant(range, depth: depth)
-            for part in [predicate, transform].compactMap({ $0 }) where !isConstant(part, depth: depth + 1) { isClosed = false }
+            for part in [predicate, transform].compactMap({ $0 })
+            where !isConstant(part, depth: depth + 1) { isClosed = false }
             // The comprehension binds its own variable, but not those around it.
             if !isClosed, fault == nil { isClosed = !node.readsVariables(at: depth) }
             return isClosed && computes(node)
@@ -44,7 +45,9 @@ private struct FailureSearch {
             var isClosed = true
             for child in node.children where !isConstant(child, depth: depth) { isClosed = false }
             guard fault == nil else { return false }
-            if case .call(_, let arguments) = node.kind, arguments.count == 2, let zone = namedZone(node, depth) {
+            if case .call(_, let arguments) = node.kind, arguments.count == 2,
+                let zone = namedZone(node, depth)
+            {
                 return check(zone: zone, of: arguments[1]) && isClosed && computes(node)
             }
             if isClosed { return computes(node) }
@@ -63,13 +66,17 @@ private struct FailureSearch {
             _ = try interpreter.evaluate(node)
             return true
         } catch {
-            if error.code != .budget || budget == ExpressionLimits.maximumSteps { note(error, node) }
+            if error.code != .budget || budget == ExpressionLimits.maximumSteps {
+                note(error, node)
+            }
             return false
         }
     }
 
     private mutating func note(_ error: EvaluationError, _ node: ResolvedExpression) {
-        if fault == nil { fault = ExpressionFault("this can only fail: \(error.message)", at: node.span) }
+        if fault == nil {
+            fault = ExpressionFault("this can only fail: \(error.message)", at: node.span)
+        }
     }
 
     /// Notes a part that reads variables, but fails because of one of its constants.
@@ -80,17 +87,22 @@ private struct FailureSearch {
         case .binary(.remainder, _, let right):
             if isZero(right, depth) { note(.zeroRemainder, node) }
         case .index(let operand, let index):
-            guard case .list = operand.type, case .int(let position)? = value(index, depth), position < 0 else { return }
+            guard case .list = operand.type, case .int(let position)? = value(index, depth),
+                position < 0
+            else { return }
             note(.noIndex, index)
-        case .call(.containsIP, let arguments) where arguments.count == 2 && arguments[1].type == .string:
+        case .call(.containsIP, let arguments)
+        where arguments.count == 2 && arguments[1].type == .string:
             convert(arguments[1], by: .ip, to: .ip, depth)
-        case .call(.containsCIDR, let arguments) where arguments.count == 2 && arguments[1].type == .string:
+        case .call(.containsCIDR, let arguments)
+        where arguments.count == 2 && arguments[1].type == .string:
             convert(arguments[1], by: .cidr, to: .cidr, depth)
         case .map(let entries):
             // Only the keys.
             guard entries.allSatisfy({ value($0.key, depth) != nil }) else { return }
             let null = ResolvedExpression(.constant(.null), .null, node.span)
-            _ = computes(ResolvedExpression(.map(entries.map { ($0.key, null) }), node.type, node.span))
+            _ = computes(
+                ResolvedExpression(.map(entries.map { ($0.key, null) }), node.type, node.span))
         default: break
         }
     }
@@ -103,7 +115,9 @@ private struct FailureSearch {
     }
 
     /// Converts a constant text in the way in which a function converts its argument.
-    private mutating func convert(_ text: ResolvedExpression, by function: CELFunction, to type: CELType, _ depth: Int) {
+    private mutating func convert(
+        _ text: ResolvedExpression, by function: CELFunction, to type: CELType, _ depth: Int
+    ) {
         guard value(text, depth) != nil else { return }
         _ = computes(ResolvedExpression(.call(function, [text]), type, text.span))
     }
@@ -112,7 +126,8 @@ private struct FailureSearch {
     private mutating func value(_ node: ResolvedExpression, _ depth: Int) -> CELValue? {
         guard stepsLeft > 0, !node.readsVariables(at: depth) else { return nil }
         var interpreter = Interpreter(
-            variables: ExpressionVariables(), zones: zones, steps: min(stepsLeft, ExpressionLimits.maximumSteps))
+            variables: ExpressionVariables(), zones: zones,
+            steps: min(stepsLeft, ExpressionLimits.maximumSteps))
         let before = interpreter.stepsLeft
         defer { stepsLeft -= before - max(0, interpreter.stepsLeft) }
         return try? interpreter.evaluate(node)
@@ -120,7 +135,8 @@ private struct FailureSearch {
 
     /// The time zone, if a method of a time names it by a constant.
     private mutating func namedZone(_ node: ResolvedExpression, _ depth: Int) -> String? {
-        guard case .call(let function, let arguments) = node.kind, arguments.count == 2, function.takesZone,
+        guard case .call(let function, let arguments) = node.kind, arguments.count == 2,
+            function.takesZone,
             case .string(let zone)? = value(arguments[1], depth)
         else { return nil }
         return zone
@@ -145,7 +161,9 @@ extension ResolvedExpression {
         case .variable, .hasVariable, .liveList, .failure, .local: true
         case .comprehension(_, let range, let predicate, let transform):
             range.readsVariables(at: depth)
-                || [predicate, transform].contains { $0?.reads(outside: depth == 0 ? 1 : 0) ?? false }
+                || [predicate, transform].contains {
+                    $0?.reads(outside: depth == 0 ? 1 : 0) ?? false
+                }
         default: children.contains { $0.readsVariables(at: depth) }
         }
     }
@@ -157,7 +175,9 @@ extension ResolvedExpression {
         case .local(let number): number >= bound
         case .comprehension(_, let range, let predicate, let transform):
             range.reads(outside: bound)
-                || [predicate, transform].contains { $0?.reads(outside: bound == 0 ? 0 : bound + 1) ?? false }
+                || [predicate, transform].contains {
+                    $0?.reads(outside: bound == 0 ? 0 : bound + 1) ?? false
+                }
         default: children.contains { $0.reads(outside: bound) }
         }
     }
@@ -167,7 +187,8 @@ extension CELFunction {
     /// Whether a second argument is the name of a time zone.
     fileprivate var takesZone: Bool {
         switch self {
-        case .getFullYear, .getMonth, .getDate, .getDayOfMonth, .getDayOfWeek, .getDayOfYear, .getHours, .getMinutes, .getSeconds,
+        case .getFullYear, .getMonth, .getDate, .getDayOfMonth, .getDayOfWeek, .getDayOfYear,
+            .getHours, .getMinutes, .getSeconds,
             .getMilliseconds:
             true
         default: false

@@ -67,7 +67,8 @@ package struct EvaluationError: Error, Sendable, Equatable {
     }
 }
 
-/// Limits on expressions, far above what a person writes. Checked at load; the refusal names the limit.
+/// Limits on expressions, far above what a person writes. Checked at load; the
+/// refusal names the limit.
 package enum ExpressionLimits {
     /// Bytes of an expression's text: limits the cost of parsing. Longer texts are refused.
     package static let maximumLength = 16_384

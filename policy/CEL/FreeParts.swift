@@ -7,14 +7,20 @@ extension ResolvedExpression {
     /// count them. `in` a named list costs only the steps for the text.
     package func markingFreeParts() -> ResolvedExpression {
         guard type == .bool || type.isNumber else { return self }
-        func free(_ kind: Kind) -> ResolvedExpression { ResolvedExpression(kind, type, span, isFree: true) }
+        func free(_ kind: Kind) -> ResolvedExpression {
+            ResolvedExpression(kind, type, span, isFree: true)
+        }
         switch kind {
         case .constant, .variable, .hasVariable: return free(kind)
         case .not(let operand): return free(.not(operand.markingFreeParts()))
         case .negate(let operand): return free(.negate(operand.markingFreeParts()))
-        case .conditional(let condition, let yes, let no) where type == .bool || yes.type == no.type:
-            return free(.conditional(condition.markingFreeParts(), yes.markingFreeParts(), no.markingFreeParts()))
-        case .call(.double, let arguments) where arguments[0].type == .int || arguments[0].type == .uint:
+        case .conditional(let condition, let yes, let no)
+        where type == .bool || yes.type == no.type:
+            return free(
+                .conditional(
+                    condition.markingFreeParts(), yes.markingFreeParts(), no.markingFreeParts()))
+        case .call(.double, let arguments)
+        where arguments[0].type == .int || arguments[0].type == .uint:
             return free(.call(.double, arguments.map { $0.markingFreeParts() }))
         case .binary(let operation, let left, let right):
             guard operation.isFree(left, right) else { return self }
@@ -26,7 +32,8 @@ extension ResolvedExpression {
     /// Texts and lists can be operands of a free comparison.
     private func markingOperand() -> ResolvedExpression {
         switch kind {
-        case .constant, .variable, .stringSet, .liveList: ResolvedExpression(kind, type, span, isFree: true)
+        case .constant, .variable, .stringSet, .liveList:
+            ResolvedExpression(kind, type, span, isFree: true)
         default: markingFreeParts()
         }
     }
@@ -52,10 +59,13 @@ extension BinaryOperator {
                 return elements.allSatisfy { if case .string = $0 { true } else { false } }
             default: return false
             }
-        case .in: return left.isConstant && left.type == .string && right.isVariable && right.type == .list(.string)
+        case .in:
+            return left.isConstant && left.type == .string && right.isVariable
+                && right.type == .list(.string)
         case .equal, .notEqual:
             if left.type == .string, right.type == .string {
-                return (left.isVariable && right.isConstant) || (left.isConstant && right.isVariable)
+                return (left.isVariable && right.isConstant)
+                    || (left.isConstant && right.isVariable)
             }
             return left.type == right.type && left.type.isNumber
         default: return left.type == right.type && left.type.isNumber

@@ -1,25 +1,34 @@
-// The standard functions and conversions on values (CEL language definition, "List of Standard Definitions").
+// The standard functions and conversions on values (CEL language definition, "List of
+// Standard Definitions").
 
 extension Interpreter {
     /// Calls a function; no argument is missing.
-    mutating func call(_ function: CELFunction, _ arguments: [CELValue]) throws(EvaluationError) -> CELValue {
+    mutating func call(
+        _ function: CELFunction, _ arguments: [CELValue]
+    ) throws(EvaluationError) -> CELValue {
         guard let first = arguments.first else { throw noOverload(function.rawValue) }
         switch function {
         case .size: return try size(first)
         case .contains, .startsWith, .endsWith:
-            guard arguments.count == 2, case .string(let text) = first, case .string(let part) = arguments[1] else { break }
+            guard arguments.count == 2, case .string(let text) = first,
+                case .string(let part) = arguments[1]
+            else { break }
             return .bool(try search(function, Array(text.utf8), Array(part.utf8)))
         case .type: return .type(first.typeName)
         case .dyn: return first
         case .bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration:
             guard arguments.count == 1 else { break }
             return try convert(first, to: function)
-        case .ip, .cidr, .isIP, .isCIDR, .isCanonical, .family, .isUnspecified, .isLoopback, .isLinkLocalMulticast,
-            .isLinkLocalUnicast, .isGlobalUnicast, .containsIP, .containsCIDR, .masked, .prefixLength:
+        case .ip, .cidr, .isIP, .isCIDR, .isCanonical, .family, .isUnspecified, .isLoopback,
+            .isLinkLocalMulticast,
+            .isLinkLocalUnicast, .isGlobalUnicast, .containsIP, .containsCIDR, .masked,
+            .prefixLength:
             if let value = try callAddress(function, arguments) { return value }
         default:
             guard arguments.count <= 2 else { break }
-            if case .duration(let duration) = first, arguments.count == 1, let part = durationPart(function, duration) {
+            if case .duration(let duration) = first, arguments.count == 1,
+                let part = durationPart(function, duration)
+            {
                 return .int(part)
             }
             guard case .timestamp(let time) = first else { break }
@@ -36,7 +45,8 @@ extension Interpreter {
         }
         throw EvaluationError(
             .noSuchOverload,
-            "no such overload: \(function.rawValue) of \(arguments.map(\.typeName).joined(separator: ", "))")
+            "no such overload: \(function.rawValue) of \(arguments.map(\.typeName).joined(separator: ", "))"
+        )
     }
 
     private mutating func size(_ value: CELValue) throws(EvaluationError) -> CELValue {
@@ -64,7 +74,9 @@ extension Interpreter {
             // The plain search can take as many steps as the product of the lengths, so these are
             // charged in advance.
             try charge((text.count - part.count + 1) * part.count / 64)
-            return (0...(text.count - part.count)).contains { text[$0..<$0 + part.count].elementsEqual(part) }
+            return (0...(text.count - part.count)).contains {
+                text[$0..<$0 + part.count].elementsEqual(part)
+            }
         }
     }
 
@@ -82,7 +94,9 @@ extension Interpreter {
         }
     }
 
-    private func timestampPart(_ function: CELFunction, _ time: CELTimestamp, _ offset: Int64) -> Int64 {
+    private func timestampPart(
+        _ function: CELFunction, _ time: CELTimestamp, _ offset: Int64
+    ) -> Int64 {
         let parts = CalendarParts(seconds: time.seconds + offset)
         return switch function {
         case .getFullYear: parts.year
@@ -100,12 +114,16 @@ extension Interpreter {
 
     // MARK: Conversions
 
-    private mutating func convert(_ value: CELValue, to target: CELFunction) throws(EvaluationError) -> CELValue {
+    private mutating func convert(
+        _ value: CELValue, to target: CELFunction
+    ) throws(EvaluationError) -> CELValue {
         let range = EvaluationError(.overflow, "out of the range of \(target.rawValue)")
-        let malformed = EvaluationError(.invalidArgument, "not \(target == .int ? "an" : "a") \(target.rawValue)")
+        let malformed = EvaluationError(
+            .invalidArgument, "not \(target == .int ? "an" : "a") \(target.rawValue)")
         if case .string(let text) = value { try charge(text.utf8.count / 16) }
         switch (target, value) {
-        case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string), (.bytes, .bytes),
+        case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string),
+            (.bytes, .bytes),
             (.timestamp, .timestamp), (.duration, .duration):
             return value
         case (.bool, .string(let text)):
@@ -169,7 +187,8 @@ extension Interpreter {
     }
 }
 
-/// A double in the fewest digits that give the same value when read, with an exponent below 1e-4 and from 1e21 on.
+/// A double in the fewest digits that give the same value when read, with an exponent below
+/// 1e-4 and from 1e21 on.
 func doubleText(_ double: Double) -> String {
     if double.isNaN { return "NaN" }
     if double.isInfinite { return double < 0 ? "-Inf" : "+Inf" }
@@ -178,7 +197,8 @@ func doubleText(_ double: Double) -> String {
     guard let split = text.firstIndex(of: "e"), double.magnitude >= 1, double.magnitude < 1e21,
         let exponent = Int(text[text.index(after: split)...])
     else { return text }
-    // Between 2^53 and 1e21 Swift writes an exponent; here whole numbers are written in full instead.
+    // Between 2^53 and 1e21 Swift writes an exponent; here whole numbers
+    // are written in full instead.
     let sign = text.hasPrefix("-") ? "-" : ""
     let digits = text[..<split].filter(\.isNumber)
     return sign + digits + String(repeating: "0", count: max(0, exponent + 1 - digits.count))

@@ -1,4 +1,5 @@
-// Evaluates a resolved expression node by node. Missing values are passed on; `&&`, `||` and macros absorb errors.
+// Evaluates a resolved expression node by node. Missing values are passed on; `&&`, `||` and
+// macros absorb errors.
 
 /// The values that an expression reads.
 package struct ExpressionVariables: Sendable {
@@ -8,7 +9,8 @@ package struct ExpressionVariables: Sendable {
     let lists: (any LiveLists)?
 
     /// - Parameters:
-    ///   - values: by slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
+    ///   - values: by slot: `.missing` for an absent signal; nil for a name without a
+    ///     value, which is an error.
     ///   - lists: live lists; nil if they are unknown: values that depend on them are then missing.
     package init(_ values: [CELValue?] = [], lists: (any LiveLists)? = nil) {
         self.values = values
@@ -35,7 +37,10 @@ package struct Interpreter {
     /// - Parameters:
     ///   - zones: time zones by name; `UTC` and fixed offsets need none.
     ///   - steps: the budget; for a decision, the rest of it for all remaining evaluations.
-    package init(variables: ExpressionVariables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
+    package init(
+        variables: ExpressionVariables, zones: TimeZoneOffsets = .none,
+        steps: Int = ExpressionLimits.maximumSteps
+    ) {
         self.variables = variables
         self.zones = zones
         stepsLeft = steps
@@ -60,9 +65,12 @@ package struct Interpreter {
         switch node.kind {
         case .constant(let value): return value
         case .stringSet(let list): return .list(list.elements)
-        case .liveList: throw EvaluationError(.noSuchOverload, "a live list can only be on the right of 'in'")
+        case .liveList:
+            throw EvaluationError(.noSuchOverload, "a live list can only be on the right of 'in'")
         case .variable(let slot):
-            guard let value = variables.value(slot: slot) else { throw EvaluationError(.unknownName, "a variable has no value") }
+            guard let value = variables.value(slot: slot) else {
+                throw EvaluationError(.unknownName, "a variable has no value")
+            }
             return value
         case .hasVariable(let slot):
             return .bool(variables.value(slot: slot).map { !$0.isMissing } ?? false)
@@ -87,10 +95,14 @@ package struct Interpreter {
             case let other: throw noOverload("!", other)
             }
         case .negate(let operand): return try negate(try evaluate(operand))
-        case .binary(.and, let left, let right): return try logic(left, right, decisive: false, isFree: node.isFree)
-        case .binary(.or, let left, let right): return try logic(left, right, decisive: true, isFree: node.isFree)
+        case .binary(.and, let left, let right):
+            return try logic(left, right, decisive: false, isFree: node.isFree)
+        case .binary(.or, let left, let right):
+            return try logic(left, right, decisive: true, isFree: node.isFree)
         case .binary(let operation, let left, let right):
-            if case .in = operation, let member = try member(left, of: right, isFree: node.isFree) { return member }
+            if case .in = operation, let member = try member(left, of: right, isFree: node.isFree) {
+                return member
+            }
             let left = try evaluate(left)
             let right = try evaluate(right)
             if node.isFree, let value = freely(operation, left, right) { return value }
@@ -123,7 +135,9 @@ package struct Interpreter {
     }
 
     func noOverload(_ name: String, _ values: CELValue...) -> EvaluationError {
-        EvaluationError(.noSuchOverload, "no such overload: \(name) of \(values.map(\.typeName).joined(separator: ", "))")
+        EvaluationError(
+            .noSuchOverload,
+            "no such overload: \(name) of \(values.map(\.typeName).joined(separator: ", "))")
     }
 
     // MARK: Logic
@@ -184,7 +198,9 @@ package struct Interpreter {
                 if set.hasOnlyRanges { try Self.requireAddress(text) }
                 return .bool(set.contains(text))
             }
-            guard case .liveList(let name) = list.kind, let lists = variables.lists else { return .missing }
+            guard case .liveList(let name) = list.kind, let lists = variables.lists else {
+                return .missing
+            }
             if name.kind == .range { try Self.requireAddress(text) }
             return .bool(lists.contains(text, in: name))
         default: return .bool(false)
@@ -193,7 +209,9 @@ package struct Interpreter {
 
     /// Looks up a key in a map; for a string, charges the steps of hashing.
     mutating func value(_ map: CELMap, for key: CELValue) throws(EvaluationError) -> CELValue? {
-        if case .string(let text) = key { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
+        if case .string(let text) = key {
+            try charge(ExpressionLimits.steps(octets: text.utf8.count))
+        }
         return map.value(for: key)
     }
 
@@ -203,16 +221,22 @@ package struct Interpreter {
         switch operand {
         case .missing: return .missing
         case .map(let map):
-            guard let value = map.field(field) else { throw EvaluationError(.noSuchKey, "no such key: '\(field)'") }
+            guard let value = map.field(field) else {
+                throw EvaluationError(.noSuchKey, "no such key: '\(field)'")
+            }
             return value
         default: throw noOverload("field selection", operand)
         }
     }
 
-    private mutating func index(_ operand: CELValue, _ index: CELValue) throws(EvaluationError) -> CELValue {
+    private mutating func index(
+        _ operand: CELValue, _ index: CELValue
+    ) throws(EvaluationError) -> CELValue {
         switch operand {
         case .map(let map):
-            guard let value = try value(map, for: index) else { throw EvaluationError(.noSuchKey, "no such key") }
+            guard let value = try value(map, for: index) else {
+                throw EvaluationError(.noSuchKey, "no such key")
+            }
             return value
         case .list(let list):
             let position: Int? =
@@ -243,7 +267,9 @@ package struct Interpreter {
             } else if CELKey(literal: key) == nil {
                 throw EvaluationError(.invalidArgument, "unsupported key type: \(key.typeName)")
             } else {
-                if case .string(let text) = key { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
+                if case .string(let text) = key {
+                    try charge(ExpressionLimits.steps(octets: text.utf8.count))
+                }
                 guard !map.add(key, value) else { continue }
                 throw EvaluationError(.invalidArgument, "a key is repeated")
             }
@@ -252,7 +278,8 @@ package struct Interpreter {
     }
 
     private mutating func comprehension(
-        _ kind: ComprehensionKind, _ range: CELValue, _ predicate: ResolvedExpression?, _ transform: ResolvedExpression?
+        _ kind: ComprehensionKind, _ range: CELValue, _ predicate: ResolvedExpression?,
+        _ transform: ResolvedExpression?
     ) throws(EvaluationError) -> CELValue {
         let elements: [CELValue]
         switch range {

@@ -1,4 +1,5 @@
-// Text → tokens (CEL language definition, "Syntax"). Works on UTF-8 bytes; positions are byte offsets.
+// Text → tokens (CEL language definition, "Syntax"). Works on UTF-8 bytes;
+// positions are byte offsets.
 
 import Support
 
@@ -29,7 +30,8 @@ struct Lexer {
     static func tokens(_ text: String) throws(ExpressionFault) -> [Token] {
         var lexer = Lexer(bytes: Array(text.utf8))
         guard lexer.bytes.count <= ExpressionLimits.maximumLength else {
-            throw ExpressionFault("the expression is longer than \(ExpressionLimits.maximumLength) bytes", at: 0..<1)
+            throw ExpressionFault(
+                "the expression is longer than \(ExpressionLimits.maximumLength) bytes", at: 0..<1)
         }
         var tokens: [Token] = []
         repeat { tokens.append(try lexer.next()) } while tokens.last?.kind != .end
@@ -65,11 +67,16 @@ struct Lexer {
         if let literal = try stringLiteral() { return Token(kind: literal, span: start..<index) }
         if first.isIdentifierStart {
             while byte().isIdentifierStart || byte().isASCIIDigit { index += 1 }
-            return Token(kind: .identifier(String(decoding: bytes[start..<index], as: UTF8.self)), span: start..<index)
+            return Token(
+                kind: .identifier(String(decoding: bytes[start..<index], as: UTF8.self)),
+                span: start..<index)
         }
-        if first.isASCIIDigit || (first == UInt8(ascii: ".") && byte(1).isASCIIDigit) { return try number() }
+        if first.isASCIIDigit || (first == UInt8(ascii: ".") && byte(1).isASCIIDigit) {
+            return try number()
+        }
         if first == UInt8(ascii: "`") { return try quotedIdentifier() }
-        for symbol in ["&&", "||", "==", "!=", "<=", ">="] where bytes[index...].starts(with: symbol.utf8) {
+        for symbol in ["&&", "||", "==", "!=", "<=", ">="]
+        where bytes[index...].starts(with: symbol.utf8) {
             index += 2
             return Token(kind: .symbol(symbol), span: start..<index)
         }
@@ -80,13 +87,18 @@ struct Lexer {
         index += 1
         while index < bytes.count, bytes[index] & 0xC0 == 0x80 { index += 1 }
         let shown = String(decoding: bytes[start..<index], as: UTF8.self)
-        let hint = ["=": "; equality is written ==", "&": "; and is written &&", "|": "; or is written ||"][shown] ?? ""
+        let hint =
+            [
+                "=": "; equality is written ==", "&": "; and is written &&",
+                "|": "; or is written ||",
+            ][shown] ?? ""
         throw ExpressionFault("unexpected character '\(shown)'\(hint)", at: start..<index)
     }
 
     private mutating func number() throws(ExpressionFault) -> Token {
         let start = index
-        if byte() == UInt8(ascii: "0"), byte(1) | 0x20 == UInt8(ascii: "x"), byte(2).hexValue != nil {
+        if byte() == UInt8(ascii: "0"), byte(1) | 0x20 == UInt8(ascii: "x"), byte(2).hexValue != nil
+        {
             index += 2
             var value: UInt64? = 0
             while let digit = byte().hexValue {
@@ -115,11 +127,15 @@ struct Lexer {
         guard !byte().isIdentifierStart, let value = Double(text) else {
             throw ExpressionFault("malformed number", at: start..<index + 1)
         }
-        guard value.isFinite else { throw ExpressionFault("a double beyond the largest", at: start..<index) }
+        guard value.isFinite else {
+            throw ExpressionFault("a double beyond the largest", at: start..<index)
+        }
         return Token(kind: .double(value), span: start..<index)
     }
 
-    private mutating func integer(_ value: UInt64?, from start: Int) throws(ExpressionFault) -> Token {
+    private mutating func integer(
+        _ value: UInt64?, from start: Int
+    ) throws(ExpressionFault) -> Token {
         let isUnsigned = byte() | 0x20 == UInt8(ascii: "u")
         if isUnsigned { index += 1 }
         guard !byte().isIdentifierStart, !byte().isASCIIDigit else {
@@ -131,13 +147,16 @@ struct Lexer {
     private mutating func quotedIdentifier() throws(ExpressionFault) -> Token {
         let start = index
         index += 1
-        while byte().isIdentifierStart || byte().isASCIIDigit || "./- ".utf8.contains(byte()) { index += 1 }
+        while byte().isIdentifierStart || byte().isASCIIDigit || "./- ".utf8.contains(byte()) {
+            index += 1
+        }
         guard byte() == UInt8(ascii: "`"), index > start + 1 else {
             throw ExpressionFault("malformed quoted field name", at: start..<index + 1)
         }
         index += 1
         return Token(
-            kind: .quotedIdentifier(String(decoding: bytes[start + 1..<index - 1], as: UTF8.self)), span: start..<index)
+            kind: .quotedIdentifier(String(decoding: bytes[start + 1..<index - 1], as: UTF8.self)),
+            span: start..<index)
     }
 
     /// A string or bytes literal with its prefixes, or nil if none starts here.
@@ -164,7 +183,8 @@ struct Lexer {
         var content: [UInt8] = []
         while true {
             guard index < bytes.count else {
-                throw ExpressionFault("the string that starts here is not closed", at: start..<start + ahead + width)
+                throw ExpressionFault(
+                    "the string that starts here is not closed", at: start..<start + ahead + width)
             }
             let current = bytes[index]
             if current == quote, !isTriple || (byte(1) == quote && byte(2) == quote) {
@@ -172,7 +192,9 @@ struct Lexer {
                 break
             }
             if !isTriple, current == 0x0A || current == 0x0D {
-                throw ExpressionFault("the string that starts here is not closed on its line", at: start..<start + ahead + width)
+                throw ExpressionFault(
+                    "the string that starts here is not closed on its line",
+                    at: start..<start + ahead + width)
             }
             if current == UInt8(ascii: "\\"), !isRaw {
                 try escape(into: &content, isBytes: isBytes)
@@ -185,11 +207,13 @@ struct Lexer {
         return .string(String(decoding: content, as: UTF8.self))
     }
 
-    private mutating func escape(into content: inout [UInt8], isBytes: Bool) throws(ExpressionFault) {
+    private mutating func escape(into content: inout [UInt8], isBytes: Bool) throws(ExpressionFault)
+    {
         let start = index
         let letter = byte(1)
         let simple: [UInt8: UInt8] = [
-            UInt8(ascii: "a"): 7, UInt8(ascii: "b"): 8, UInt8(ascii: "f"): 12, UInt8(ascii: "n"): 10, UInt8(ascii: "r"): 13,
+            UInt8(ascii: "a"): 7, UInt8(ascii: "b"): 8, UInt8(ascii: "f"): 12,
+            UInt8(ascii: "n"): 10, UInt8(ascii: "r"): 13,
             UInt8(ascii: "t"): 9, UInt8(ascii: "v"): 11,
         ]
         if let code = simple[letter] {
@@ -219,11 +243,14 @@ struct Lexer {
             append(code, to: &content, isBytes: isBytes)
             return
         default:
-            throw ExpressionFault("unknown escape in \(isBytes ? "bytes" : "a string")", at: start..<min(start + 2, bytes.count))
+            throw ExpressionFault(
+                "unknown escape in \(isBytes ? "bytes" : "a string")",
+                at: start..<min(start + 2, bytes.count))
         }
         for offset in 0..<digits {
             guard let digit = byte(2 + offset).hexValue else {
-                throw ExpressionFault("this escape takes \(digits) hexadecimal digits", at: start..<start + 2)
+                throw ExpressionFault(
+                    "this escape takes \(digits) hexadecimal digits", at: start..<start + 2)
             }
             code = code << 4 | UInt32(digit)
         }
@@ -245,5 +272,7 @@ struct Lexer {
 
 extension UInt8 {
     /// Whether an identifier may begin with this character: an ASCII letter or an underscore.
-    package var isIdentifierStart: Bool { (self | 0x20 >= 97 && self | 0x20 <= 122) || self == UInt8(ascii: "_") }
+    package var isIdentifierStart: Bool {
+        (self | 0x20 >= 97 && self | 0x20 <= 122) || self == UInt8(ascii: "_")
+    }
 }

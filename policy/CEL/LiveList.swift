@@ -29,7 +29,8 @@ package struct LiveListName: Sendable, Hashable {
 
 /// The live lists at the time when a request is answered.
 package protocol LiveLists: Sendable {
-    /// Whether the list matches the text. A list that does not exist, or has another kind, is empty.
+    /// Whether the list matches the text. A list that does not exist, or
+    /// has another kind, is empty.
     func contains(_ text: String, in list: LiveListName) -> Bool
 }
 
@@ -39,7 +40,10 @@ extension ResolvedExpression {
     package var misusedLiveList: ResolvedExpression? {
         if case .liveList = kind { return self }
         for child in children {
-            if case .binary(.in, _, let right) = kind, right === child, case .liveList = child.kind { continue }
+            if case .binary(.in, _, let right) = kind, right === child, case .liveList = child.kind
+            {
+                continue
+            }
             if let found = child.misusedLiveList { return found }
         }
         return nil

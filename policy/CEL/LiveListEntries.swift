@@ -4,7 +4,8 @@ import Support
 
 /// A value type. Every change rebuilds the search table, so combine changes.
 ///
-/// Memory for 1,000,000 entries: 16 octets each for IPv4 ranges (64 for IPv6), some 50 and the text for texts and domains.
+/// Memory for 1,000,000 entries: 16 octets each for IPv4 ranges (64 for IPv6), some 50 and the text
+/// for texts and domains.
 package struct LiveListEntries: Sendable {
     package let kind: LiveListKind
     /// Texts, normalized domains, or marks.
@@ -24,7 +25,8 @@ package struct LiveListEntries: Sendable {
     /// Number of entries.
     package var count: Int { kind == .range ? ranges.count : texts.count }
 
-    /// Adds and removes entries in their normal form; an entry in both arguments is in the list afterwards.
+    /// Adds and removes entries in their normal form; an entry in both
+    /// arguments is in the list afterwards.
     package mutating func change(adding: some Sequence<String>, removing: some Sequence<String>) {
         guard kind == .range else {
             for text in removing { texts.remove(ExactString(text)) }
@@ -59,7 +61,9 @@ package struct LiveListEntries: Sendable {
         case .text: return text.isEmpty ? nil : text
         case .domain: return domain(text).flatMap { CELAddress($0) == nil ? $0 : nil }
         case .range:
-            if let address = CELAddress(text) { return CELNetwork(address: address, prefixLength: address.width).description }
+            if let address = CELAddress(text) {
+                return CELNetwork(address: address, prefixLength: address.width).description
+            }
             return CELNetwork(text)?.masked.description
         case .personal:
             let trimmed = personal(text)
@@ -87,11 +91,13 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// Whether a personal value in its normal form is an email address or a phone number, and not another text.
+    /// Whether a personal value in its normal form is an email address or a phone
+    /// number, and not another text.
     package static func isAddressOrNumber(_ normal: String) -> Bool {
         let octets = Array(normal.utf8)
         if octets.contains(UInt8(ascii: "@")) {
-            return octets.count { $0 == UInt8(ascii: "@") } == 1 && octets.first != UInt8(ascii: "@")
+            return octets.count { $0 == UInt8(ascii: "@") } == 1
+                && octets.first != UInt8(ascii: "@")
                 && !octets.starts(with: "mailto:".utf8)
         }
         return phoneNumber(octets[...]).map { Array($0.utf8) == octets } ?? false
@@ -128,7 +134,9 @@ package struct LiveListEntries: Sendable {
     private static func isBrokenAddress(_ text: String) -> Bool {
         let octets = Array(text.utf8)
         guard let at = octets.lastIndex(of: UInt8(ascii: "@")) else { return false }
-        let isSeparated = octets[..<at].contains { $0 <= 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") }
+        let isSeparated = octets[..<at].contains {
+            $0 <= 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";")
+        }
         return isSeparated && octets.first != UInt8(ascii: "\"")
             || DomainName.toASCII(String(decoding: octets[(at + 1)...], as: UTF8.self)) == nil
     }

@@ -10,7 +10,8 @@ package func nearestName(to name: String, among candidates: [String]) -> String?
     let limit = name.utf8.count < 3 ? 0 : max(1, min(4, name.utf8.count / 3))
     guard limit > 0 else { return nil }
     var best: (distance: Int, name: String)?
-    for candidate in candidates.sorted() where abs(candidate.utf8.count - name.utf8.count) <= limit {
+    for candidate in candidates.sorted() where abs(candidate.utf8.count - name.utf8.count) <= limit
+    {
         let distance = editDistance(name, candidate)
         if distance <= limit, distance < best?.distance ?? Int.max { best = (distance, candidate) }
     }

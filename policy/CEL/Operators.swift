@@ -3,7 +3,8 @@
 extension Interpreter {
     mutating func negate(_ value: CELValue) throws(EvaluationError) -> CELValue {
         switch value {
-        case .int(let int): return try wrap(Int64.zero.subtractingReportingOverflow(int), CELValue.int)
+        case .int(let int):
+            return try wrap(Int64.zero.subtractingReportingOverflow(int), CELValue.int)
         case .double(let double): return .double(-double)
         case .missing: return .missing
         default: throw noOverload("-", value)
@@ -13,7 +14,9 @@ extension Interpreter {
     private func wrap<Number: FixedWidthInteger>(
         _ result: (partialValue: Number, overflow: Bool), _ value: (Number) -> CELValue
     ) throws(EvaluationError) -> CELValue {
-        if result.overflow { throw EvaluationError(.overflow, "\(Number.isSigned ? "int" : "uint") overflow") }
+        if result.overflow {
+            throw EvaluationError(.overflow, "\(Number.isSigned ? "int" : "uint") overflow")
+        }
         return value(result.partialValue)
     }
 
@@ -30,7 +33,9 @@ extension Interpreter {
     }
 
     private func isSame(_ left: CELValue, _ right: CELValue) -> Bool {
-        if case .string(let left) = left, case .string(let right) = right { return sameCodePoints(left, right) }
+        if case .string(let left) = left, case .string(let right) = right {
+            return sameCodePoints(left, right)
+        }
         return compareNumbers(left, right) == .equal
     }
 
@@ -42,7 +47,8 @@ extension Interpreter {
         switch operation {
         case .equal: return .bool(try equal(left, right))
         case .notEqual: return .bool(!(try equal(left, right)))
-        case .less, .lessOrEqual, .greater, .greaterOrEqual: return try order(operation, left, right)
+        case .less, .lessOrEqual, .greater, .greaterOrEqual:
+            return try order(operation, left, right)
         case .in:
             switch right {
             case .list(let list):
@@ -52,7 +58,8 @@ extension Interpreter {
             default: throw noOverload("in", left, right)
             }
         case .or, .and: throw noOverload(operation.rawValue, left, right)
-        case .add, .subtract, .multiply, .divide, .remainder: return try arithmetic(operation, left, right)
+        case .add, .subtract, .multiply, .divide, .remainder:
+            return try arithmetic(operation, left, right)
         }
     }
 
@@ -62,8 +69,10 @@ extension Interpreter {
         _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue
     ) throws(EvaluationError) -> CELValue {
         switch (left, right) {
-        case (.int(let left), .int(let right)): return try whole(operation, left, right, CELValue.int)
-        case (.uint(let left), .uint(let right)): return try whole(operation, left, right, CELValue.uint)
+        case (.int(let left), .int(let right)):
+            return try whole(operation, left, right, CELValue.int)
+        case (.uint(let left), .uint(let right)):
+            return try whole(operation, left, right, CELValue.uint)
         case (.double(let one), .double(let other)):
             switch operation {
             case .add: return .double(one + other)
@@ -85,16 +94,21 @@ extension Interpreter {
             case (.list(let left), .list(let right)):
                 try charge(left.count + right.count)
                 return .list(left + right)
-            case (.timestamp(let time), .duration(let span)), (.duration(let span), .timestamp(let time)):
+            case (.timestamp(let time), .duration(let span)),
+                (.duration(let span), .timestamp(let time)):
                 return try timestamp(time.total + span.total)
-            case (.duration(let left), .duration(let right)): return try duration(left.total + right.total)
+            case (.duration(let left), .duration(let right)):
+                return try duration(left.total + right.total)
             default: break
             }
         } else if operation == .subtract {
             switch (left, right) {
-            case (.timestamp(let left), .timestamp(let right)): return try duration(left.total - right.total)
-            case (.timestamp(let time), .duration(let span)): return try timestamp(time.total - span.total)
-            case (.duration(let left), .duration(let right)): return try duration(left.total - right.total)
+            case (.timestamp(let left), .timestamp(let right)):
+                return try duration(left.total - right.total)
+            case (.timestamp(let time), .duration(let span)):
+                return try timestamp(time.total - span.total)
+            case (.duration(let left), .duration(let right)):
+                return try duration(left.total - right.total)
             default: break
             }
         }
@@ -118,12 +132,16 @@ extension Interpreter {
     }
 
     private func timestamp(_ total: Int128) throws(EvaluationError) -> CELValue {
-        guard let time = CELTimestamp(total: total) else { throw EvaluationError(.overflow, "timestamp out of range") }
+        guard let time = CELTimestamp(total: total) else {
+            throw EvaluationError(.overflow, "timestamp out of range")
+        }
         return .timestamp(time)
     }
 
     private func duration(_ total: Int128) throws(EvaluationError) -> CELValue {
-        guard let span = CELDuration(total: total) else { throw EvaluationError(.overflow, "duration out of range") }
+        guard let span = CELDuration(total: total) else {
+            throw EvaluationError(.overflow, "duration out of range")
+        }
         return .duration(span)
     }
 
@@ -153,7 +171,8 @@ extension Interpreter {
         case (.map(let left), .map(let right)):
             guard left.entries.count == right.entries.count else { return false }
             for entry in left.entries {
-                guard let other = try value(right, for: entry.key), try equal(entry.value, other) else { return false }
+                guard let other = try value(right, for: entry.key), try equal(entry.value, other)
+                else { return false }
             }
             return true
         default:
@@ -169,14 +188,21 @@ extension Interpreter {
         case (.bool(let left), .bool(let right)): order = NumberOrder(left ? 1 : 0, right ? 1 : 0)
         case (.string(let left), .string(let right)):
             try charge(min(left.utf8.count, right.utf8.count) / 16)
-            order = sameCodePoints(left, right) ? .equal : precedesByCodePoint(left, right) ? .less : .greater
+            order =
+                sameCodePoints(left, right)
+                ? .equal : precedesByCodePoint(left, right) ? .less : .greater
         case (.bytes(let left), .bytes(let right)):
             try charge(min(left.count, right.count) / 16)
-            order = left == right ? .equal : left.lexicographicallyPrecedes(right) ? .less : .greater
-        case (.timestamp(let left), .timestamp(let right)): order = NumberOrder(left.total, right.total)
-        case (.duration(let left), .duration(let right)): order = NumberOrder(left.total, right.total)
+            order =
+                left == right ? .equal : left.lexicographicallyPrecedes(right) ? .less : .greater
+        case (.timestamp(let left), .timestamp(let right)):
+            order = NumberOrder(left.total, right.total)
+        case (.duration(let left), .duration(let right)):
+            order = NumberOrder(left.total, right.total)
         default:
-            guard let numbers = compareNumbers(left, right) else { throw noOverload(operation.rawValue, left, right) }
+            guard let numbers = compareNumbers(left, right) else {
+                throw noOverload(operation.rawValue, left, right)
+            }
             order = numbers
         }
         switch operation {
@@ -197,7 +223,8 @@ enum NumberOrder {
     }
 }
 
-/// Compares numbers across types: integers exactly, an integer and a double as doubles. Nil if one is not a number.
+/// Compares numbers across types: integers exactly, an integer and a double as doubles. Nil if
+/// one is not a number.
 func compareNumbers(_ left: CELValue, _ right: CELValue) -> NumberOrder? {
     switch (left, right) {
     case (.int(let left), .int(let right)): NumberOrder(left, right)

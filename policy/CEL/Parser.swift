@@ -1,4 +1,5 @@
-// Tokens → syntax tree, by precedence climbing; macros are recognised here (CEL language definition, "Syntax", "Macros").
+// Tokens → syntax tree, by precedence climbing; macros are recognised here (CEL language
+// definition, "Syntax", "Macros").
 
 struct Parser {
     private let tokens: [Token]
@@ -11,7 +12,9 @@ struct Parser {
         var parser = Parser(tokens: try Lexer.tokens(text))
         if parser.token.kind == .end { throw ExpressionFault("the expression is empty", at: 0..<1) }
         let tree = try parser.expression()
-        guard parser.token.kind == .end else { throw parser.unexpected("an operator or the end of the expression") }
+        guard parser.token.kind == .end else {
+            throw parser.unexpected("an operator or the end of the expression")
+        }
         return tree
     }
 
@@ -20,7 +23,8 @@ struct Parser {
     }
 
     private static let reserved: Set<String> = [
-        "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace",
+        "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+        "loop", "package", "namespace",
         "return", "var", "void", "while",
     ]
     private static let keywords = ExpressionWords.keywords
@@ -66,7 +70,9 @@ struct Parser {
     ) throws(ExpressionFault) -> Syntax {
         nodes += 1
         guard nodes <= ExpressionLimits.maximumNodes else {
-            throw ExpressionFault("the expression has more than \(ExpressionLimits.maximumNodes) parts", at: spot ?? span)
+            throw ExpressionFault(
+                "the expression has more than \(ExpressionLimits.maximumNodes) parts",
+                at: spot ?? span)
         }
         var depth = 1
         for child in children where child.depth >= depth { depth = child.depth + 1 }
@@ -75,7 +81,8 @@ struct Parser {
     }
 
     private func tooDeep(_ span: Range<Int>) -> ExpressionFault {
-        ExpressionFault("the expression is nested more than \(ExpressionLimits.maximumNesting) deep", at: span)
+        ExpressionFault(
+            "the expression is nested more than \(ExpressionLimits.maximumNesting) deep", at: span)
     }
 
     // MARK: Grammar
@@ -91,7 +98,8 @@ struct Parser {
         try expect(":")
         let whenFalse = try expression()
         return try node(
-            .conditional(condition, whenTrue, whenFalse), condition.span.lowerBound..<whenFalse.span.upperBound, spot: spot,
+            .conditional(condition, whenTrue, whenFalse),
+            condition.span.lowerBound..<whenFalse.span.upperBound, spot: spot,
             over: condition, whenTrue, whenFalse)
     }
 
@@ -110,7 +118,8 @@ struct Parser {
             position += 1
             let right = try binary(atLeast: operation.precedence + 1)
             left = try node(
-                .binary(operation, left, right), left.span.lowerBound..<right.span.upperBound, spot: spot, over: left, right)
+                .binary(operation, left, right), left.span.lowerBound..<right.span.upperBound,
+                spot: spot, over: left, right)
         }
         return left
     }
@@ -126,7 +135,9 @@ struct Parser {
         }
         guard signs.count <= ExpressionLimits.maximumNesting else { throw tooDeep(token.span) }
         var operand: Syntax
-        if let last = signs.last, last.kind == .symbol("-"), let literal = try negativeLiteral(from: last.span.lowerBound) {
+        if let last = signs.last, last.kind == .symbol("-"),
+            let literal = try negativeLiteral(from: last.span.lowerBound)
+        {
             signs.removeLast()
             operand = try postfix(literal)
         } else {
@@ -135,7 +146,8 @@ struct Parser {
         for sign in signs.reversed() {
             let span = sign.span.lowerBound..<operand.span.upperBound
             operand = try node(
-                sign.kind == .symbol("!") ? .not(operand) : .negate(operand), span, spot: sign.span, over: operand)
+                sign.kind == .symbol("!") ? .not(operand) : .negate(operand), span, spot: sign.span,
+                over: operand)
         }
         return operand
     }
@@ -167,7 +179,9 @@ struct Parser {
                 switch name.kind {
                 case .quotedIdentifier(let field):
                     position += 1
-                    result = try node(.select(result, field: field), begin..<name.span.upperBound, spot: name.span, over: result)
+                    result = try node(
+                        .select(result, field: field), begin..<name.span.upperBound,
+                        spot: name.span, over: result)
                 case .identifier(let field) where !Self.keywords.contains(field):
                     position += 1
                     if take("(") {
@@ -175,7 +189,8 @@ struct Parser {
                         result = try call(field, target: result, arguments, begin..<end, name.span)
                     } else {
                         result = try node(
-                            .select(result, field: field), begin..<name.span.upperBound, spot: name.span, over: result)
+                            .select(result, field: field), begin..<name.span.upperBound,
+                            spot: name.span, over: result)
                     }
                 default:
                     throw unexpected("a field or function name")
@@ -185,7 +200,8 @@ struct Parser {
                 position += 1
                 let index = try expression()
                 try expect("]")
-                result = try node(.index(result, index), begin..<end, spot: spot, over: result, index)
+                result = try node(
+                    .index(result, index), begin..<end, spot: spot, over: result, index)
             } else if isSymbol("{"), case .identifier = result.kind {
                 throw ExpressionFault("messages are not supported", at: token.span)
             } else if isSymbol("{"), case .select = result.kind {
@@ -209,7 +225,9 @@ struct Parser {
             }
             return try node(.literal(.int(value)), start.span)
         case .uint(let magnitude):
-            guard let magnitude else { throw ExpressionFault("the number does not fit in a uint (64 bits)", at: start.span) }
+            guard let magnitude else {
+                throw ExpressionFault("the number does not fit in a uint (64 bits)", at: start.span)
+            }
             return try node(.literal(.uint(magnitude)), start.span)
         case .double(let value):
             return try node(.literal(.double(value)), start.span)
@@ -228,10 +246,12 @@ struct Parser {
             let inner = try expression()
             try expect(")")
             // The parentheses belong to the expression's span, not to the tree.
-            return Syntax(inner.kind, span: start.span.lowerBound..<end, spot: inner.spot, depth: inner.depth)
+            return Syntax(
+                inner.kind, span: start.span.lowerBound..<end, spot: inner.spot, depth: inner.depth)
         case .symbol("["):
             let elements = try list(until: "]")
-            return try node(.list(elements), start.span.lowerBound..<end, spot: start.span, over: elements)
+            return try node(
+                .list(elements), start.span.lowerBound..<end, spot: start.span, over: elements)
         case .symbol("{"):
             return try mapLiteral(start.span)
         default:
@@ -240,7 +260,9 @@ struct Parser {
         }
     }
 
-    private mutating func identifier(_ name: String, _ span: Range<Int>, isRooted: Bool) throws(ExpressionFault) -> Syntax {
+    private mutating func identifier(
+        _ name: String, _ span: Range<Int>, isRooted: Bool
+    ) throws(ExpressionFault) -> Syntax {
         if !isRooted {
             switch name {
             case "true": return try node(.literal(.bool(true)), span)
@@ -283,38 +305,53 @@ struct Parser {
             try expect(",")
         }
         return try node(
-            .map(entries), open.lowerBound..<end, spot: open, over: entries.map(\.key) + entries.map(\.value))
+            .map(entries), open.lowerBound..<end, spot: open,
+            over: entries.map(\.key) + entries.map(\.value))
     }
 
     // MARK: Macros
 
     private mutating func call(
-        _ name: String, target: Syntax?, _ arguments: [Syntax], _ span: Range<Int>, _ spot: Range<Int>
+        _ name: String, target: Syntax?, _ arguments: [Syntax], _ span: Range<Int>,
+        _ spot: Range<Int>
     ) throws(ExpressionFault) -> Syntax {
         if name == "matches", target != nil ? arguments.count == 1 : arguments.count == 2 {
-            throw ExpressionFault("'matches' is not supported: no regular expressions on user input", at: spot)
+            throw ExpressionFault(
+                "'matches' is not supported: no regular expressions on user input", at: spot)
         }
         if target == nil, name == "has", arguments.count == 1 {
             switch arguments[0].kind {
             case .select(let operand, let field):
-                return try node(.has(operand, field: field), span, spot: arguments[0].spot, over: operand)
+                return try node(
+                    .has(operand, field: field), span, spot: arguments[0].spot, over: operand)
             case .identifier:
-                return try node(.has(arguments[0], field: nil), span, spot: arguments[0].spot, over: arguments[0])
+                return try node(
+                    .has(arguments[0], field: nil), span, spot: arguments[0].spot,
+                    over: arguments[0])
             default:
-                throw ExpressionFault("has() takes a name or a field, as in has(account.age_hours)", at: arguments[0].span)
+                throw ExpressionFault(
+                    "has() takes a name or a field, as in has(account.age_hours)",
+                    at: arguments[0].span)
             }
         }
-        guard let target, let kind = Self.macro(name), arguments.count == 2 || (kind == .map && arguments.count == 3) else {
+        guard let target, let kind = Self.macro(name),
+            arguments.count == 2 || (kind == .map && arguments.count == 3)
+        else {
             return try node(
-                .call(name, target: target, arguments), span, spot: spot, over: (target.map { [$0] } ?? []) + arguments)
+                .call(name, target: target, arguments), span, spot: spot,
+                over: (target.map { [$0] } ?? []) + arguments)
         }
         guard case .identifier(let variable, isRooted: false) = arguments[0].kind else {
-            throw ExpressionFault("\(name)() takes a plain name as its variable", at: arguments[0].span)
+            throw ExpressionFault(
+                "\(name)() takes a plain name as its variable", at: arguments[0].span)
         }
-        let predicate: Syntax? = kind == .map ? (arguments.count == 3 ? arguments[1] : nil) : arguments[1]
+        let predicate: Syntax? =
+            kind == .map ? (arguments.count == 3 ? arguments[1] : nil) : arguments[1]
         let transform: Syntax? = kind == .map ? arguments[arguments.count - 1] : nil
         return try node(
-            .comprehension(kind, range: target, variable: variable, predicate: predicate, transform: transform), span,
+            .comprehension(
+                kind, range: target, variable: variable, predicate: predicate, transform: transform),
+            span,
             spot: spot, over: [target] + arguments.dropFirst())
     }
 

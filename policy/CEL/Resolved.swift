@@ -7,7 +7,8 @@ package final class ResolvedExpression: Sendable {
         case constant(CELValue)
         /// A constant list of many strings, tested with `in` (a policy's `lists:`).
         case stringSet(StringList)
-        /// A list that changes while the policy is in force, tested with `in` (a policy's `live_lists:`).
+        /// A list that changes while the policy is in force, tested with
+        /// `in` (a policy's `live_lists:`).
         case liveList(LiveListName)
         /// A declared variable, by its slot.
         case variable(Int)
@@ -28,7 +29,8 @@ package final class ResolvedExpression: Sendable {
         case list([ResolvedExpression])
         case map([(key: ResolvedExpression, value: ResolvedExpression)])
         case comprehension(
-            ComprehensionKind, range: ResolvedExpression, predicate: ResolvedExpression?, transform: ResolvedExpression?)
+            ComprehensionKind, range: ResolvedExpression, predicate: ResolvedExpression?,
+            transform: ResolvedExpression?)
     }
     /// The kind of this node.
     package let kind: Kind
@@ -51,13 +53,16 @@ package final class ResolvedExpression: Sendable {
     package var children: [ResolvedExpression] {
         switch kind {
         case .constant, .stringSet, .liveList, .variable, .hasVariable, .local, .failure: []
-        case .select(let operand, _), .hasField(let operand, _), .not(let operand), .negate(let operand): [operand]
+        case .select(let operand, _), .hasField(let operand, _), .not(let operand),
+            .negate(let operand):
+            [operand]
         case .index(let left, let right), .binary(_, let left, let right): [left, right]
         case .conditional(let condition, let yes, let no): [condition, yes, no]
         case .call(_, let arguments): arguments
         case .list(let elements): elements
         case .map(let entries): entries.flatMap { [$0.key, $0.value] }
-        case .comprehension(_, let range, let predicate, let transform): [range] + [predicate, transform].compactMap { $0 }
+        case .comprehension(_, let range, let predicate, let transform):
+            [range] + [predicate, transform].compactMap { $0 }
         }
     }
 
@@ -101,6 +106,9 @@ package struct ExpressionScope: Sendable {
 
     /// Names similar to an unknown one.
     func nearest(to name: String) -> String? {
-        nearestName(to: name, among: Array(variables.keys) + Array(constants.keys) + Array(sets.keys) + Array(liveLists.keys))
+        nearestName(
+            to: name,
+            among: Array(variables.keys) + Array(constants.keys) + Array(sets.keys)
+                + Array(liveLists.keys))
     }
 }

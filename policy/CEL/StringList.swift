@@ -2,7 +2,8 @@
 
 import Synchronization
 
-/// A named list of distinct strings. A string that is an address range in CIDR notation matches all its addresses.
+/// A named list of distinct strings. A string that is an address range in CIDR notation
+/// matches all its addresses.
 package final class StringList: Sendable {
     /// As written.
     package let members: Set<ExactString>
@@ -14,7 +15,9 @@ package final class StringList: Sendable {
     package init(_ members: Set<ExactString>) {
         self.members = members
         ranges = AddressRanges(members.lazy.map(\.text))
-        hasOnlyRanges = !members.isEmpty && members.allSatisfy { CELAddress($0.text) != nil || CELNetwork($0.text) != nil }
+        hasOnlyRanges =
+            !members.isEmpty
+            && members.allSatisfy { CELAddress($0.text) != nil || CELNetwork($0.text) != nil }
     }
 
     /// The result of `in`: whether the text is a member, or an address or range inside a member
@@ -27,7 +30,8 @@ package final class StringList: Sendable {
     /// Number of members.
     package var count: Int { members.count }
 
-    /// All members in code-point order. Sorted on first use; a loader triggers this, so that no decision waits for it.
+    /// All members in code-point order. Sorted on first use; a loader triggers this, so
+    /// that no decision waits for it.
     var elements: [CELValue] {
         ordered.withLock { ordered in
             if let ordered { return ordered }

@@ -54,7 +54,9 @@ final class Syntax: Sendable {
         case call(String, target: Syntax?, [Syntax])
         case list([Syntax])
         case map([(key: Syntax, value: Syntax)])
-        case comprehension(ComprehensionKind, range: Syntax, variable: String, predicate: Syntax?, transform: Syntax?)
+        case comprehension(
+            ComprehensionKind, range: Syntax, variable: String, predicate: Syntax?,
+            transform: Syntax?)
     }
     let kind: Kind
     /// The span of the whole expression.

@@ -1,5 +1,5 @@
-// Values as typed JSON, the form of the public conformance cases: {"int":"5"}, {"map":[[k,v]]}, bytes in base64. Also one case
-// of `postern policy eval --batch`.
+// Values as typed JSON, the form of the public conformance cases: {"int":"5"}, {"map":[[k,v]]},
+// bytes in base64. Also one case of `postern policy eval --batch`.
 
 import Foundation
 
@@ -11,11 +11,14 @@ extension CELValue {
     /// Parses a typed value (as JSONSerialization returns it); nil if it is malformed or over 100
     /// levels deep.
     package init?(typedJSON json: Any, depth: Int = 0) {
-        guard depth < ExpressionLimits.maximumNesting, let object = json as? [String: Any], object.count == 1,
+        guard depth < ExpressionLimits.maximumNesting, let object = json as? [String: Any],
+            object.count == 1,
             let (kind, content) = object.first
         else { return nil }
         let text = content as? String ?? (content as? NSNumber).map { $0.stringValue }
-        func value<Number>(_ number: Number?, _ make: (Number) -> CELValue) -> CELValue? { number.map(make) }
+        func value<Number>(_ number: Number?, _ make: (Number) -> CELValue) -> CELValue? {
+            number.map(make)
+        }
         let result: CELValue?
         switch kind {
         case "null": result = .null
@@ -24,7 +27,10 @@ extension CELValue {
         case "uint": result = text.flatMap { UInt64($0) }.map(CELValue.uint)
         case "double": result = text.flatMap { Double($0) }.map(CELValue.double)
         case "string": result = (content as? String).map(CELValue.string)
-        case "bytes": result = (content as? String).flatMap { Data(base64Encoded: $0) }.map { .bytes(Array($0)) }
+        case "bytes":
+            result = (content as? String).flatMap { Data(base64Encoded: $0) }.map {
+                .bytes(Array($0))
+            }
         case "type": result = (content as? String).map(CELValue.type)
         case "timestamp":
             result = text.flatMap { text in
@@ -86,7 +92,8 @@ extension CELValue {
         case .map(let map):
             var entries: [[Any]] = []
             for entry in map.entries {
-                guard let key = entry.key.typedJSON(&left), let value = entry.value.typedJSON(&left) else { return nil }
+                guard let key = entry.key.typedJSON(&left), let value = entry.value.typedJSON(&left)
+                else { return nil }
                 entries.append([key, value])
             }
             return ["map": entries]

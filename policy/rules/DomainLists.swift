@@ -7,6 +7,7 @@ package enum DomainLists {
     package static let providers = lines(Embedded.providers_txt)
 
     private static func lines(_ text: String) -> [String] {
-        text.utf8.split(separator: UInt8(ascii: "\n")).filter { $0.first != UInt8(ascii: "#") }.map { String(Substring($0)) }
+        text.utf8.split(separator: UInt8(ascii: "\n")).filter { $0.first != UInt8(ascii: "#") }.map
+        { String(Substring($0)) }
     }
 }

@@ -4,8 +4,11 @@ import Glibc
 
 /// Chosen once, before the first input.
 private let chosen: FuzzTarget = {
-    guard let name = getenv("POSTERN_FUZZ").map({ String(cString: $0) }), let target = fuzzTargets[name] else {
-        fatalError("POSTERN_FUZZ has to name one of: \(fuzzTargets.keys.sorted().joined(separator: " "))")
+    guard let name = getenv("POSTERN_FUZZ").map({ String(cString: $0) }),
+        let target = fuzzTargets[name]
+    else {
+        fatalError(
+            "POSTERN_FUZZ has to name one of: \(fuzzTargets.keys.sorted().joined(separator: " "))")
     }
     return target
 }()

@@ -1,10 +1,10 @@
 // /v1/accounts: a team reads its accounts, revokes consents and deletes accounts; the operator
 // reads all accounts.
 
-import Support
 import Accounts
 import HTTP
 import Hummingbird
+import Support
 
 package struct AccountRoutes: RouteModule {
     private let parts: RouteParts
@@ -26,7 +26,9 @@ package struct AccountRoutes: RouteModule {
                 return
             }
             guard try !members.decodeNil(forKey: .clientId) else {
-                throw Problem.invalid("give a client_id, or omit it to revoke consent to all apps of the team", at: "/client_id")
+                throw Problem.invalid(
+                    "give a client_id, or omit it to revoke consent to all apps of the team",
+                    at: "/client_id")
             }
             clientId = try members.decode(String.self, forKey: .clientId)
         }
@@ -46,27 +48,38 @@ package struct AccountRoutes: RouteModule {
     }
 
     package func addRoutes(to routes: Routes) {
-        routes.either(.accountsRead).get("/v1/accounts", use: list).get("/v1/accounts/{sub}", use: show)
-            .get("/v1/accounts/{sub}/credential-state", use: credentialState)
-        routes.either(.accountsWrite).delete("/v1/accounts/{sub}", use: delete).post("/v1/accounts/{sub}/revoke", use: revoke)
+        routes.either(.accountsRead).get("/v1/accounts", use: list).get(
+            "/v1/accounts/{sub}", use: show
+        )
+        .get("/v1/accounts/{sub}/credential-state", use: credentialState)
+        routes.either(.accountsWrite).delete("/v1/accounts/{sub}", use: delete).post(
+            "/v1/accounts/{sub}/revoke", use: revoke)
     }
 
     private func list(_ request: Request, _ context: KeyContext) async throws -> Response {
         let team = context.caller.team
         let page = try PageRequest(
-            try request.query(PageRequest.parameters), parts.cursors, listing: "accounts" + (team.map { " team:\($0.id)" } ?? ""))
+            try request.query(PageRequest.parameters), parts.cursors,
+            listing: "accounts" + (team.map { " team:\($0.id)" } ?? ""))
         let found = try await parts.run {
-            try $0.accountList.accounts(team: team?.number, after: page.afterNumber ?? 0, limit: page.rows)
+            try $0.accountList.accounts(
+                team: team?.number, after: page.afterNumber ?? 0, limit: page.rows)
         }
         return try .json(
-            page.page(found, position: { "\($0.number)" }, item: { AccountView($0, for: team == nil ? .service : .team) }))
+            page.page(
+                found, position: { "\($0.number)" },
+                item: { AccountView($0, for: team == nil ? .service : .team) }))
     }
 
     private func show(_ request: Request, _ context: KeyContext) async throws -> Response {
         _ = try request.query([])
         let (team, sub) = (context.caller.team?.id, try context.pathParameter("sub"))
         return try await .json(
-            parts.run { try AccountView(try $0.accounts.account(sub: sub, team: team), for: team == nil ? .service : .team, $0) })
+            parts.run {
+                try AccountView(
+                    try $0.accounts.account(sub: sub, team: team),
+                    for: team == nil ? .service : .team, $0)
+            })
     }
 
     private func delete(_ request: Request, _ context: KeyContext) async throws -> Response {
@@ -89,21 +102,31 @@ package struct AccountRoutes: RouteModule {
             parts.run { store in
                 let account = try store.accounts.account(sub: sub, team: team)
                 let count = try Self.revoke(account, clientID: body.clientId, store, change)
-                let state = try store.grants.credentialState(team: account.teamID, sub: sub, clientID: body.clientId)
+                let state = try store.grants.credentialState(
+                    team: account.teamID, sub: sub, clientID: body.clientId)
                 return Revoked(sub: sub, revoked: count, credentialState: state.rawValue)
             })
     }
 
     /// Ends every consent, or the one to the group of one app; returns how many ended.
-    private static func revoke(_ account: Account, clientID: String?, _ store: Store, _ change: Change) throws -> Int {
-        guard let clientID else { return try store.grants.revokeAll(account: account.number, change) }
-        guard let app = try store.apps.apps(team: account.teamID).first(where: { $0.clientID == clientID }) else {
+    private static func revoke(
+        _ account: Account, clientID: String?, _ store: Store, _ change: Change
+    ) throws -> Int {
+        guard let clientID else {
+            return try store.grants.revokeAll(account: account.number, change)
+        }
+        guard
+            let app = try store.apps.apps(team: account.teamID).first(where: {
+                $0.clientID == clientID
+            })
+        else {
             throw Problem.invalid("the team has no such app", at: "/client_id")
         }
         return try store.grants.revoke(account: account.number, group: app.group, change) ? 1 : 0
     }
 
-    private func credentialState(_ request: Request, _ context: KeyContext) async throws -> Response {
+    private func credentialState(_ request: Request, _ context: KeyContext) async throws -> Response
+    {
         let clientID = try request.query(["client_id"])["client_id"]?.text
         guard clientID.map({ (1...128).contains($0.utf8.count) }) ?? true else {
             throw Problem.malformed("client_id: must be 1 to 128 octets")
@@ -113,7 +136,9 @@ package struct AccountRoutes: RouteModule {
             throw Problem.malformed("sub: must be at most 255 octets without control characters")
         }
         let state = try await parts.run { store throws -> CredentialState in
-            guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
+            guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else {
+                return .notFound
+            }
             return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)
         }
         // "Not found" is a normal response here: the caller knows the `sub` and checks whether it

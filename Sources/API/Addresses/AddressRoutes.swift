@@ -9,7 +9,8 @@ import RelayCore
 
 /// The reasons why a team cannot write to an address now, in the order in which the relay checks.
 package enum AddressReason: Encodable, CaseIterable {
-    case unknownAddress, unregisteredSource, addressRetired, forwardingOff, senderBlocked, inboxUnverified, dailyLimit
+    case unknownAddress, unregisteredSource, addressRetired, forwardingOff, senderBlocked,
+        inboxUnverified, dailyLimit
 
     /// The relay's own code for the reason.
     package var code: RelayReason.Code {
@@ -36,7 +37,10 @@ package struct AddressRoutes: RouteModule {
         self.messagesPerDay = messagesPerDay
     }
 
-    struct Lookup: Decodable { let address: String; let from: String? }
+    struct Lookup: Decodable {
+        let address: String
+        let from: String?
+    }
 
     /// The members are the same for an address that never existed and for another team's.
     struct Finding: Encodable {
@@ -55,7 +59,10 @@ package struct AddressRoutes: RouteModule {
         }
     }
 
-    struct Switch: Decodable { let address: String; let forwarding: Bool }
+    struct Switch: Decodable {
+        let address: String
+        let forwarding: Bool
+    }
 
     struct Switched: Encodable {
         let address: String
@@ -72,29 +79,44 @@ package struct AddressRoutes: RouteModule {
         let body = try await request.decode(Lookup.self, context)
         let address = try AddrSpec(member: body.address, at: "/address").folded
         let from = try body.from.map { try AddrSpec(member: $0, at: "/from").folded }
-        return try await .json(parts.run { try finding(address, from: from, team: context.caller, $0) })
+        return try await .json(
+            parts.run { try finding(address, from: from, team: context.caller, $0) })
     }
 
-    private func setForwarding(_ request: Request, _ context: OperatorContext) async throws -> Response {
+    private func setForwarding(
+        _ request: Request, _ context: OperatorContext
+    ) async throws -> Response {
         let body = try await request.decode(Switch.self, context)
         let address = try AddrSpec(member: body.address, at: "/address").folded
         let change = context.change(now: parts.now())
-        let changed = try await parts.run { try $0.addresses.setForwarding(address, on: body.forwarding, change) }
-        return try .json(Switched(address: address.wireForm, forwarding: body.forwarding, changed: changed))
+        let changed = try await parts.run {
+            try $0.addresses.setForwarding(address, on: body.forwarding, change)
+        }
+        return try .json(
+            Switched(address: address.wireForm, forwarding: body.forwarding, changed: changed))
     }
 
-    private func finding(_ address: AddrSpec, from: AddrSpec?, team: TeamCaller, _ store: Store) throws -> Finding {
-        guard let record = try store.relay.relayAddress(localPart: address.localPart, domain: address.domain),
+    private func finding(
+        _ address: AddrSpec, from: AddrSpec?, team: TeamCaller, _ store: Store
+    ) throws -> Finding {
+        guard
+            let record = try store.relay.relayAddress(
+                localPart: address.localPart, domain: address.domain),
             record.team.map({ $0.hasSameOctets(as: team.id) }) == true
         else {
-            return Finding(address: address.wireForm, isKnown: false, canWrite: false, reasons: [.unknownAddress], account: nil)
+            return Finding(
+                address: address.wireForm, isKnown: false, canWrite: false,
+                reasons: [.unknownAddress], account: nil)
         }
         let today = Day.number(parts.now())
         let sub = try store.addresses.address(address).account.sub
-        let used = try store.counters.count(account: record.number.stored, kind: .forwarded, day: today)
-        let isRegistered = try from.map { try store.sources.teams(registering: $0).contains(team.number) } ?? true
+        let used = try store.counters.count(
+            account: record.number.stored, kind: .forwarded, day: today)
+        let isRegistered =
+            try from.map { try store.sources.teams(registering: $0).contains(team.number) } ?? true
         let isBlocked =
-            try record.hasBlocks && from.map { try store.relay.isBlocked($0, account: record.number) } ?? false
+            try record.hasBlocks
+            && from.map { try store.relay.isBlocked($0, account: record.number) } ?? false
         let reasons = AddressReason.allCases.filter { reason in
             switch reason {
             case .unknownAddress: false
@@ -110,7 +132,8 @@ package struct AddressRoutes: RouteModule {
             address: address.wireForm, isKnown: true, canWrite: reasons.isEmpty, reasons: reasons,
             account: Finding.Known(
                 sub: sub, isForwardingOn: record.isForwardingOn,
-                currentAddress: record.currentAddress == record.relayAddress ? nil : record.currentAddress?.wireForm,
+                currentAddress: record.currentAddress == record.relayAddress
+                    ? nil : record.currentAddress?.wireForm,
                 messagesLeftToday: max(0, messagesPerDay - used)))
     }
 }

@@ -24,7 +24,9 @@ package struct AppRoutes: RouteModule {
         let name: String
         let createdAt: Timestamp
 
-        init(_ secret: IssuedClientSecret) { (name, createdAt) = (secret.name, Timestamp(secret.createdAt)) }
+        init(_ secret: IssuedClientSecret) {
+            (name, createdAt) = (secret.name, Timestamp(secret.createdAt))
+        }
     }
 
     private struct AppView: Encodable {
@@ -59,14 +61,21 @@ package struct AppRoutes: RouteModule {
     }
 
     private struct KeyList: Encodable { let items: [KeyView] }
-    private struct URI: Decodable { let uri: String; let afterSignOut: Bool? }
-    private struct NewKey: Decodable { let publicKey: String; let kid: String? }
+    private struct URI: Decodable {
+        let uri: String
+        let afterSignOut: Bool?
+    }
+    private struct NewKey: Decodable {
+        let publicKey: String
+        let kid: String?
+    }
 
     // MARK: Apps
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller.id
-        let page = try PageRequest(try request.query(PageRequest.parameters), parts.cursors, listing: "apps team:\(team)")
+        let page = try PageRequest(
+            try request.query(PageRequest.parameters), parts.cursors, listing: "apps team:\(team)")
         let views = try await parts.run { store in
             let apps = try store.apps.apps(team: team).sorted { $0.clientID < $1.clientID }
             let redirects = try store.clients.redirects(team: team)
@@ -74,11 +83,15 @@ package struct AppRoutes: RouteModule {
             return try rest.prefix(page.rows).map { app in
                 let settings = try store.openIDClients.settings(team: team, clientID: app.clientID)
                 return AppView(
-                    clientId: app.clientID, group: app.group.primaryClientID, name: app.name, public: settings.isPublic,
-                    idTokenAlgorithm: settings.algorithm.rawValue, backchannelLogoutUri: settings.logoutURI,
+                    clientId: app.clientID, group: app.group.primaryClientID, name: app.name,
+                    public: settings.isPublic,
+                    idTokenAlgorithm: settings.algorithm.rawValue,
+                    backchannelLogoutUri: settings.logoutURI,
                     redirectUris: redirects[app.clientID] ?? [],
-                    postLogoutRedirectUris: try store.openIDClients.logoutRedirects(clientID: app.clientID),
-                    secrets: try store.openIDClients.secrets(team: team, clientID: app.clientID).map(SecretView.init),
+                    postLogoutRedirectUris: try store.openIDClients.logoutRedirects(
+                        clientID: app.clientID),
+                    secrets: try store.openIDClients.secrets(team: team, clientID: app.clientID)
+                        .map(SecretView.init),
                     createdAt: Timestamp(app.createdAt))
             }
         }
@@ -88,7 +101,8 @@ package struct AppRoutes: RouteModule {
     private func addURI(_ request: Request, _ context: TeamContext) async throws -> Response {
         try await changeURI(request, context) { store, team, app, body, change in
             if body.afterSignOut == true {
-                _ = try store.openIDClients.addLogoutRedirect(team: team, clientID: app, uri: body.uri, change)
+                _ = try store.openIDClients.addLogoutRedirect(
+                    team: team, clientID: app, uri: body.uri, change)
             } else {
                 try store.clients.addRedirect(team: team, clientID: app, uri: body.uri, change)
             }
@@ -98,7 +112,8 @@ package struct AppRoutes: RouteModule {
     private func removeURI(_ request: Request, _ context: TeamContext) async throws -> Response {
         try await changeURI(request, context) { store, team, app, body, change in
             if body.afterSignOut == true {
-                try store.openIDClients.removeLogoutRedirect(team: team, clientID: app, uri: body.uri, change)
+                try store.openIDClients.removeLogoutRedirect(
+                    team: team, clientID: app, uri: body.uri, change)
             } else {
                 try store.clients.removeRedirect(team: team, clientID: app, uri: body.uri, change)
             }
@@ -107,7 +122,8 @@ package struct AppRoutes: RouteModule {
 
     private func changeURI(
         _ request: Request, _ context: TeamContext,
-        _ body: @escaping @Sendable (Store, _ team: String, _ app: String, URI, Change) throws -> Void
+        _ body:
+            @escaping @Sendable (Store, _ team: String, _ app: String, URI, Change) throws -> Void
     ) async throws -> Response {
         let (team, app) = (context.caller.id, try context.pathParameter("client_id"))
         let uri = try await request.decode(URI.self, context)
@@ -130,7 +146,8 @@ package struct AppRoutes: RouteModule {
         let (secret, issued) = try await parts.run {
             try $0.openIDClients.issueSecret(team: team, clientID: app, change)
         }
-        let view = NewSecret(name: issued.name, secret: secret, createdAt: Timestamp(issued.createdAt))
+        let view = NewSecret(
+            name: issued.name, secret: secret, createdAt: Timestamp(issued.createdAt))
         return try .json(view, status: .created)
     }
 
@@ -138,7 +155,9 @@ package struct AppRoutes: RouteModule {
         _ = try request.query([])
         let (team, app) = (context.caller.id, try context.pathParameter("client_id"))
         let (name, change) = (try context.pathParameter("name"), context.change(now: parts.now()))
-        try await parts.run { try $0.openIDClients.revokeSecret(team: team, clientID: app, name: name, change) }
+        try await parts.run {
+            try $0.openIDClients.revokeSecret(team: team, clientID: app, name: name, change)
+        }
         return .empty
     }
 
@@ -147,19 +166,25 @@ package struct AppRoutes: RouteModule {
     private func keys(_ request: Request, _ context: TeamContext) async throws -> Response {
         _ = try request.query([])
         let team = context.caller.id
-        return try await .json(parts.run { KeyList(items: try $0.clients.keys(team: team).map(KeyView.init)) })
+        return try await .json(
+            parts.run { KeyList(items: try $0.clients.keys(team: team).map(KeyView.init)) })
     }
 
     private func addKey(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(NewKey.self, context)
         guard !body.publicKey.contains("PRIVATE KEY") else {
-            throw Problem.invalid("this is a private key, which must stay with the team: send the public key", at: "/public_key")
+            throw Problem.invalid(
+                "this is a private key, which must stay with the team: send the public key",
+                at: "/public_key")
         }
         let key: VerificationKey
         do { key = try VerificationKey(keyID: body.kid ?? "-", pem: body.publicKey) } catch {
-            throw Problem.invalid("this is not a public key on P-256 or of RSA, in PEM", at: "/public_key")
+            throw Problem.invalid(
+                "this is not a public key on P-256 or of RSA, in PEM", at: "/public_key")
         }
-        let (team, change, kid) = (context.caller.id, context.change(now: parts.now()), body.kid ?? key.thumbprint)
+        let (team, change, kid) = (
+            context.caller.id, context.change(now: parts.now()), body.kid ?? key.thumbprint
+        )
         let added = try await parts.run {
             try $0.clients.addKey(team: team, keyID: kid, pem: body.publicKey, change)
         }

@@ -1,17 +1,19 @@
 // Bodies of /v1/decisions as values.
 
-import Decisions
 import CEL
+import Decisions
 import HTTP
-import Support
 import RiskPolicy
+import Support
 
 /// The members of a body, each read by its type; other members are refused.
 struct Members {
     private let members: JSONObject
 
     init(_ body: JSONValue, names: Set<String>) throws {
-        guard case .object(let members) = body else { throw Problem.invalid("must be an object, not \(body.kind)", at: "") }
+        guard case .object(let members) = body else {
+            throw Problem.invalid("must be an object, not \(body.kind)", at: "")
+        }
         if let name = members.members.map(\.name).filter({ !names.contains($0) }).min() {
             throw Problem.invalid("unknown member", at: "/" + StrictDecoder.escaped(name))
         }
@@ -27,7 +29,9 @@ struct Members {
     /// A text of 1 to `limit` octets; nil if the member is missing.
     func text(_ name: String, limit: Int) throws -> String? {
         guard let value = self[name] else { return nil }
-        guard case .string(let text) = value else { throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)") }
+        guard case .string(let text) = value else {
+            throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)")
+        }
         guard (1...limit).contains(text.utf8.count) else {
             throw Problem.invalid("must be 1 to \(limit) octets", at: "/\(name)")
         }
@@ -40,7 +44,9 @@ struct Members {
         _ name: String, _ type: Word.Type, besides others: [String] = []
     ) throws -> Word
     where Word.RawValue == String {
-        guard let text = try text(name, limit: 64) else { throw Problem.invalid("is missing", at: "/\(name)") }
+        guard let text = try text(name, limit: 64) else {
+            throw Problem.invalid("is missing", at: "/\(name)")
+        }
         if let word = Word(rawValue: text) { return word }
         let names = (Word.allCases.map(\.rawValue) + others).joined(separator: ", ")
         throw Problem.invalid("must be one of \(names)", at: "/\(name)")
@@ -60,7 +66,8 @@ extension DecisionRequest {
         }
         self.init(
             event: try members.word("event", PolicyEvent.self), clientID: clientID,
-            identityToken: try members.text("identity_token", limit: 16_384), nonce: try members.text("nonce", limit: 512),
+            identityToken: try members.text("identity_token", limit: 16_384),
+            nonce: try members.text("nonce", limit: 512),
             sub: try members.text("sub", limit: Self.maximumNameLength),
             appAccount: try members.text("app_account", limit: Self.maximumNameLength),
             device: try members.text("device", limit: DeviceLimits.idLength))
@@ -73,23 +80,30 @@ extension DecisionRequest {
 }
 
 extension DecisionReport {
-    /// From the body of `POST /v1/decisions/{id}/outcome`: an outcome with its challenge, or a label. Throws `Problem` (422).
+    /// From the body of `POST /v1/decisions/{id}/outcome`: an outcome with its challenge, or a
+    /// label. Throws `Problem` (422).
     init(_ body: JSONValue) throws {
         let members = try Members(body, names: ["outcome", "challenge", "label"])
         if members["label"] != nil {
             guard members["outcome"] == nil, members["challenge"] == nil else {
-                throw Problem.invalid("send either a label, or an outcome with its challenge", at: "/label")
+                throw Problem.invalid(
+                    "send either a label, or an outcome with its challenge", at: "/label")
             }
             self = .label(try members.word("label", DecisionLabel.self))
             return
         }
         // A label may be given in place of an outcome.
-        if let text = try members.text("outcome", limit: 64), let label = DecisionLabel(rawValue: text) {
-            guard members["challenge"] == nil else { throw Problem.invalid("a label has no challenge", at: "/challenge") }
+        if let text = try members.text("outcome", limit: 64),
+            let label = DecisionLabel(rawValue: text)
+        {
+            guard members["challenge"] == nil else {
+                throw Problem.invalid("a label has no challenge", at: "/challenge")
+            }
             self = .label(label)
             return
         }
-        let outcome = try members.word("outcome", CheckOutcome.self, besides: DecisionLabel.allCases.map(\.rawValue))
+        let outcome = try members.word(
+            "outcome", CheckOutcome.self, besides: DecisionLabel.allCases.map(\.rawValue))
         guard let challenge = try members.text("challenge", limit: 64) else {
             throw Problem.invalid("is missing", at: "/challenge")
         }
@@ -104,7 +118,9 @@ extension CELValue {
         switch json {
         case .bool(let bool): self = .bool(bool)
         case .number(let number):
-            self = number.integer.map { .int($0) } ?? UInt64(number.text).map { .uint($0) } ?? .double(number.double)
+            self =
+                number.integer.map { .int($0) } ?? UInt64(number.text).map { .uint($0) }
+                ?? .double(number.double)
         case .string(let text): self = .string(text)
         case .array(let items): self = .list(items.map { CELValue($0) })
         case .null: self = .null

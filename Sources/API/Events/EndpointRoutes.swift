@@ -19,7 +19,8 @@ package struct EndpointRoutes: RouteModule {
 
     package func addRoutes(to routes: Routes) {
         routes.team(.endpointsRead).get("/v1/endpoints", use: list)
-        routes.team(.endpointsWrite).put("/v1/endpoints", use: set).post("/v1/endpoints/remove", use: remove)
+        routes.team(.endpointsWrite).put("/v1/endpoints", use: set).post(
+            "/v1/endpoints/remove", use: remove)
     }
 
     private struct EndpointView: Encodable {
@@ -45,7 +46,10 @@ package struct EndpointRoutes: RouteModule {
     }
 
     private struct EndpointList: Encodable { let items: [EndpointView] }
-    private struct NewEndpoint: Decodable { let url: String; let clientId: String? }
+    private struct NewEndpoint: Decodable {
+        let url: String
+        let clientId: String?
+    }
     private struct OldEndpoint: Decodable { let clientId: String? }
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
@@ -54,7 +58,9 @@ package struct EndpointRoutes: RouteModule {
         // At most one for each group of apps. Streams are at /ssf/stream.
         return try await .json(
             parts.run { store in
-                let endpoints = try store.endpoints.endpoints(team: team).filter { $0.dialect != .sharedSignals }
+                let endpoints = try store.endpoints.endpoints(team: team).filter {
+                    $0.dialect != .sharedSignals
+                }
                 return EndpointList(items: endpoints.map(EndpointView.init))
             })
     }
@@ -67,7 +73,8 @@ package struct EndpointRoutes: RouteModule {
             parts.run { [allowsLoopback] store in
                 EndpointView(
                     try store.endpoints.set(
-                        team: team, app: body.clientId, url: EndpointURL(body.url), allowsHTTP: allowsLoopback,
+                        team: team, app: body.clientId, url: EndpointURL(body.url),
+                        allowsHTTP: allowsLoopback,
                         allowsPrivate: allowsLoopback, change))
             })
     }

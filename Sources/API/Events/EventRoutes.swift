@@ -25,9 +25,11 @@ package struct EventRoutes: RouteModule {
             return state
         }
         let page = try PageRequest(
-            query, parts.cursors, listing: "events \(team.map { "team:\($0)" } ?? "") \(state?.rawValue ?? "")")
+            query, parts.cursors,
+            listing: "events \(team.map { "team:\($0)" } ?? "") \(state?.rawValue ?? "")")
         let found = try await parts.run {
-            try $0.outbox.events(team: team, state: state, before: page.afterNumber, limit: page.rows)
+            try $0.outbox.events(
+                team: team, state: state, before: page.afterNumber, limit: page.rows)
         }
         return try .json(page.page(found, position: { "\($0.number)" }, item: EventView.init))
     }
@@ -37,8 +39,12 @@ package struct EventRoutes: RouteModule {
         let (team, jti) = (context.caller.team?.id, try context.pathParameter("jti"))
         let change = context.change(now: parts.now())
         let event = try await parts.run { store in
-            guard let event = try store.outbox.events(team: team, jti: jti, limit: 1).first else { throw Problem.notFound() }
-            guard event.state != .delivered else { throw Problem.conflict("the event has been delivered") }
+            guard let event = try store.outbox.events(team: team, jti: jti, limit: 1).first else {
+                throw Problem.notFound()
+            }
+            guard event.state != .delivered else {
+                throw Problem.conflict("the event has been delivered")
+            }
             _ = try store.outbox.retry(jti: jti, change)
             return try store.outbox.events(jti: jti, limit: 1).first ?? event
         }

@@ -13,7 +13,8 @@ package struct KeyRoutes: RouteModule {
 
     package func addRoutes(to routes: Routes) {
         routes.team(.keysRead).get("/v1/keys", use: list)
-        routes.team(.keysWrite).post("/v1/keys", use: issue).delete("/v1/keys/{key_id}", use: revoke)
+        routes.team(.keysWrite).post("/v1/keys", use: issue).delete(
+            "/v1/keys/{key_id}", use: revoke)
     }
 
     private struct KeyView: Encodable {
@@ -38,11 +39,16 @@ package struct KeyRoutes: RouteModule {
         }
     }
 
-    private struct NewKey: Decodable { let scopes: [String]; let note: String?; let expiresAt: String? }
+    private struct NewKey: Decodable {
+        let scopes: [String]
+        let note: String?
+        let expiresAt: String?
+    }
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let (team, now) = (context.caller.id, parts.now())
-        let page = try PageRequest(try request.query(PageRequest.parameters), parts.cursors, listing: "keys team:\(team)")
+        let page = try PageRequest(
+            try request.query(PageRequest.parameters), parts.cursors, listing: "keys team:\(team)")
         let keys = try await parts.run { try $0.apiKeys.keys(team: team) }.sorted { $0.id < $1.id }
         let rest = keys.filter { key in page.after.map { key.id > $0 } ?? true }
         return try .json(page.page(rest, position: \.id) { KeyView($0, now: now) })
@@ -53,14 +59,16 @@ package struct KeyRoutes: RouteModule {
         let body = try await request.decode(NewKey.self, context)
         let expiresAt = try body.expiresAt.map { text in
             guard let time = CELTimestamp(text: text), time.seconds > now else {
-                throw Problem.invalid("must be a time in the future, as in 2026-11-21T07:02:28Z", at: "/expires_at")
+                throw Problem.invalid(
+                    "must be a time in the future, as in 2026-11-21T07:02:28Z", at: "/expires_at")
             }
             return time.seconds
         }
         let scopes = Set(body.scopes.map(Scope.init(rawValue:)))
         let (parent, change) = (context.keyID, context.change(now: now))
         let (key, text) = try await parts.run {
-            try $0.apiKeys.issueLesser(by: parent, scopes: scopes, expiresAt: expiresAt, note: body.note ?? "", change)
+            try $0.apiKeys.issueLesser(
+                by: parent, scopes: scopes, expiresAt: expiresAt, note: body.note ?? "", change)
         }
         return try .json(KeyView(key, text: text, now: now), status: .created)
     }

@@ -20,9 +20,13 @@ package struct ListRoutes: RouteModule {
     package func addRoutes(to routes: Routes) {
         routes.team(.listsRead).get("/v1/lists", use: list).get("/v1/lists/{name}", use: show)
             .get("/v1/lists/{name}/entries", use: entries)
-        routes.team(.listsWrite, bodyLimit: Self.bodyLimit).post("/v1/lists", use: create).delete("/v1/lists/{name}", use: remove)
-            .post("/v1/lists/{name}/entries", use: add).post("/v1/lists/{name}/entries/remove", use: removeEntries)
-        routes.team(.listsWrite, bodyLimit: Self.wholeLimit).put("/v1/lists/{name}/entries", use: replace)
+        routes.team(.listsWrite, bodyLimit: Self.bodyLimit).post("/v1/lists", use: create).delete(
+            "/v1/lists/{name}", use: remove
+        )
+        .post("/v1/lists/{name}/entries", use: add).post(
+            "/v1/lists/{name}/entries/remove", use: removeEntries)
+        routes.team(.listsWrite, bodyLimit: Self.wholeLimit).put(
+            "/v1/lists/{name}/entries", use: replace)
     }
 
     private struct ListView: Encodable {
@@ -55,19 +59,33 @@ package struct ListRoutes: RouteModule {
         }
     }
 
-    private struct NewList: Decodable { let name: String; let kind: String }
-    private struct NewEntry: Decodable { let value: String; let reason: String?; let expiresAt: String? }
+    private struct NewList: Decodable {
+        let name: String
+        let kind: String
+    }
+    private struct NewEntry: Decodable {
+        let value: String
+        let reason: String?
+        let expiresAt: String?
+    }
     private struct NewEntries: Decodable { let entries: [NewEntry] }
     private struct Values: Decodable { let values: [String] }
-    private struct Added: Encodable { let added: Int64; let entries: Int64 }
+    private struct Added: Encodable {
+        let added: Int64
+        let entries: Int64
+    }
     private struct Replaced: Encodable { let entries: Int64 }
-    private struct Removed: Encodable { let removed: Int64; let entries: Int64 }
+    private struct Removed: Encodable {
+        let removed: Int64
+        let entries: Int64
+    }
 
     // MARK: Lists
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller.id
-        let page = try PageRequest(try request.query(PageRequest.parameters), parts.cursors, listing: "lists team:\(team)")
+        let page = try PageRequest(
+            try request.query(PageRequest.parameters), parts.cursors, listing: "lists team:\(team)")
         // A team has at most fifty lists.
         let all = try await parts.run { try $0.liveLists.lists(team: team) }
         let rest = all.filter { list in page.after.map { list.name > $0 } ?? true }
@@ -77,7 +95,8 @@ package struct ListRoutes: RouteModule {
     private func show(_ request: Request, _ context: TeamContext) async throws -> Response {
         _ = try request.query([])
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
-        return try await .json(parts.run { ListView(try $0.liveLists.list(team: team, name: name)) })
+        return try await .json(
+            parts.run { ListView(try $0.liveLists.list(team: team, name: name)) })
     }
 
     private func create(_ request: Request, _ context: TeamContext) async throws -> Response {
@@ -107,10 +126,12 @@ package struct ListRoutes: RouteModule {
     private func entries(_ request: Request, _ context: TeamContext) async throws -> Response {
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
         let page = try PageRequest(
-            try request.query(PageRequest.parameters), parts.cursors, listing: "entries team:\(team) \(name)")
+            try request.query(PageRequest.parameters), parts.cursors,
+            listing: "entries team:\(team) \(name)")
         let now = parts.now()
         let found = try await parts.run {
-            try $0.liveLists.entries(team: team, name: name, after: page.after ?? "", limit: page.rows, now: now)
+            try $0.liveLists.entries(
+                team: team, name: name, after: page.after ?? "", limit: page.rows, now: now)
         }
         return try .json(page.page(found, position: \.value, item: EntryView.init))
     }
@@ -121,7 +142,8 @@ package struct ListRoutes: RouteModule {
         return try await .json(
             parts.run { store in
                 let added = try store.liveLists.add(team: team, name: name, entries, change)
-                return Added(added: added, entries: try store.liveLists.list(team: team, name: name).entries)
+                return Added(
+                    added: added, entries: try store.liveLists.list(team: team, name: name).entries)
             })
     }
 
@@ -148,7 +170,8 @@ package struct ListRoutes: RouteModule {
                 expiresAt: try entry.expiresAt.map { text in
                     guard let time = CELTimestamp(text: text), time.seconds > now else {
                         throw Problem.invalid(
-                            "must be a time in the future, as in 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
+                            "must be a time in the future, as in 2026-11-21T07:02:28Z",
+                            at: "/entries/\(index)/expires_at")
                     }
                     return time.seconds
                 })
@@ -156,14 +179,18 @@ package struct ListRoutes: RouteModule {
         return (entries, context.change(now: now))
     }
 
-    private func removeEntries(_ request: Request, _ context: TeamContext) async throws -> Response {
+    private func removeEntries(_ request: Request, _ context: TeamContext) async throws -> Response
+    {
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
         let body = try await request.decode(Values.self, context)
         let change = context.change(now: parts.now())
         return try await .json(
             parts.run { store in
-                let removed = try store.liveLists.remove(team: team, name: name, body.values, change)
-                return Removed(removed: removed, entries: try store.liveLists.list(team: team, name: name).entries)
+                let removed = try store.liveLists.remove(
+                    team: team, name: name, body.values, change)
+                return Removed(
+                    removed: removed,
+                    entries: try store.liveLists.list(team: team, name: name).entries)
             })
     }
 }

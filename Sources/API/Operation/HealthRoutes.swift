@@ -1,7 +1,7 @@
 // Whether the service runs, and whether it can do its work.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import HTTP
 import Hummingbird
@@ -12,11 +12,13 @@ package struct HealthRoutes: RouteModule {
     private let pool: BlockingPool
     /// Nil if the service makes no decisions.
     private let policies: ActivePolicies?
-    /// Whether the store accepted the last change. Reported by another service, so that requests here cannot cause writes.
+    /// Whether the store accepted the last change. Reported by another service, so that requests
+    /// here cannot cause writes.
     private let isWritable: @Sendable () -> Bool
 
     package init(
-        store: Store, pool: BlockingPool, policies: ActivePolicies? = nil, isWritable: @escaping @Sendable () -> Bool = { true }
+        store: Store, pool: BlockingPool, policies: ActivePolicies? = nil,
+        isWritable: @escaping @Sendable () -> Bool = { true }
     ) {
         self.isWritable = isWritable
         self.store = store
@@ -45,7 +47,9 @@ package struct HealthRoutes: RouteModule {
                 try store.database.requireInPlace()
                 return try store.apiKeys.revision()
             }
-            guard isWritable() else { throw StoreFailure.temporary(.inputOutput, "the last change could not be written") }
+            guard isWritable() else {
+                throw StoreFailure.temporary(.inputOutput, "the last change could not be written")
+            }
             return try .json(Health(status: "ready", policy: policyState))
         }
     }

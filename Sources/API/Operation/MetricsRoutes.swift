@@ -17,7 +17,8 @@ package struct MetricsRoutes: RouteModule {
     package func addRoutes(to routes: Routes) {
         routes.operator(.metricsRead).get("/metrics") { [metrics, pool] _, _ in
             let text = try await pool.run { metrics.registry.text() }
-            return Response(type: "text/plain; version=0.0.4; charset=utf-8", body: ByteBuffer(string: text))
+            return Response(
+                type: "text/plain; version=0.0.4; charset=utf-8", body: ByteBuffer(string: text))
         }
     }
 }

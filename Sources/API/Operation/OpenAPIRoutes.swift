@@ -12,7 +12,8 @@ package struct OpenAPIRoutes: RouteModule {
     package func addRoutes(to routes: Routes) {
         routes.open.get("/openapi.yaml") { _, _ in
             Response(
-                type: "application/yaml", headers: [.cacheControl: "public, max-age=300"], body: ByteBuffer(string: Self.document)
+                type: "application/yaml", headers: [.cacheControl: "public, max-age=300"],
+                body: ByteBuffer(string: Self.document)
             )
         }
     }

@@ -34,11 +34,17 @@ package struct ComplaintRoutes: RouteModule {
 
     package init(_ parts: RouteParts) { self.parts = parts }
 
-    package func addRoutes(to routes: Routes) { routes.team(.rejectionsRead).get("/v1/complaints", use: list) }
+    package func addRoutes(to routes: Routes) {
+        routes.team(.rejectionsRead).get("/v1/complaints", use: list)
+    }
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         _ = try request.query([])
-        let (team, first) = (context.caller.number, Day.number(parts.now()) - ComplaintsView.days + 1)
-        return try .json(ComplaintsView(try await parts.run { try $0.complaints.days(team: team, since: first) }))
+        let (team, first) = (
+            context.caller.number, Day.number(parts.now()) - ComplaintsView.days + 1
+        )
+        return try .json(
+            ComplaintsView(try await parts.run { try $0.complaints.days(team: team, since: first) })
+        )
     }
 }

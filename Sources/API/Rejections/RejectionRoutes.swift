@@ -31,14 +31,18 @@ package struct RejectionRoutes: RouteModule {
 
     package init(_ parts: RouteParts) { self.parts = parts }
 
-    package func addRoutes(to routes: Routes) { routes.team(.rejectionsRead).get("/v1/rejections", use: list) }
+    package func addRoutes(to routes: Routes) {
+        routes.team(.rejectionsRead).get("/v1/rejections", use: list)
+    }
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller
         let page = try PageRequest(
-            try request.query(PageRequest.parameters), parts.cursors, listing: "rejections team:\(team.id)")
+            try request.query(PageRequest.parameters), parts.cursors,
+            listing: "rejections team:\(team.id)")
         let found = try await parts.run {
-            try $0.rejections.rejections(team: team.number, before: page.afterNumber, limit: page.rows)
+            try $0.rejections.rejections(
+                team: team.number, before: page.afterNumber, limit: page.rows)
         }
         return try .json(page.page(found, position: { "\($0.number)" }, item: RejectionView.init))
     }

@@ -17,12 +17,16 @@ extension HTTPFields {
 
 extension Response {
     /// A JSON object as `Identity` writes it: members unchanged.
-    static func object(_ object: JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
+    static func object(
+        _ object: JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
+    ) -> Response {
         Response(
             status: status, type: "application/json", headers: headers,
             body: ByteBuffer(bytes: JSONValue.object(object).octets))
     }
 
     /// A JSON object that no cache may keep.
-    static func unstored(_ object: JSONObject) -> Response { .object(object, headers: HTTPFields().notStored) }
+    static func unstored(_ object: JSONObject) -> Response {
+        .object(object, headers: HTTPFields().notStored)
+    }
 }

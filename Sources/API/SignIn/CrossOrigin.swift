@@ -1,10 +1,10 @@
 // Pages of other origins that read the response of a route (Fetch, section 3.2): apps in a browser
 // without a backend.
 
-import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
+import SignIn
 
 /// Names the origins that may read the responses of a group of routes. None of these routes reads a
 /// cookie.
@@ -19,7 +19,8 @@ struct CrossOrigin: RouterMiddleware {
     let origins: Origins
 
     func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+        _ request: Request, context: APIContext,
+        next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         var response: Response
         // With these fields, a page can distinguish a refusal from a network failure.
@@ -32,7 +33,8 @@ struct CrossOrigin: RouterMiddleware {
             response.headers[.vary] = "Origin"
             // Browsers write origins in one form. An unknown origin gets the response for programs,
             // which its page cannot read.
-            guard let given = request.headers[.origin], let origin = WebOrigin(given), origin.description == given,
+            guard let given = request.headers[.origin], let origin = WebOrigin(given),
+                origin.description == given,
                 (try? await isAllowed(origin)) == true
             else { break }
             response.headers[.accessControlAllowOrigin] = given
@@ -45,7 +47,8 @@ struct CrossOrigin: RouterMiddleware {
         Response(
             status: .noContent,
             headers: [
-                .accessControlAllowMethods: "GET, POST", .accessControlAllowHeaders: "Authorization, Content-Type",
+                .accessControlAllowMethods: "GET, POST",
+                .accessControlAllowHeaders: "Authorization, Content-Type",
                 .accessControlMaxAge: "600",
             ])
     }
@@ -56,6 +59,8 @@ extension SignInRoutes {
     func openToApps(_ routes: Routes) -> RouteGroup<APIContext> {
         routes.open.add(
             middleware: CrossOrigin(
-                origins: .some { [parts] origin in try await parts.run { try $0.openIDClients.isRegistered(origin) } }))
+                origins: .some { [parts] origin in
+                    try await parts.run { try $0.openIDClients.isRegistered(origin) }
+                }))
     }
 }

@@ -1,17 +1,18 @@
 // Client authentication: a secret, an assertion, or PKCE alone.
 
 import Accounts
-import SignIn
 import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
+import SignIn
 import Support
 
 /// A client's credentials. Prints nothing.
 struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     enum Proof: Sendable {
-        /// `client_secret_post`, `client_secret_basic`: a JWT that its team signed, or a secret that Postern issued.
+        /// `client_secret_post`, `client_secret_basic`: a JWT that its team signed, or
+        /// a secret that Postern issued.
         case secret(String)
         /// `private_key_jwt`.
         case assertion(String)
@@ -27,8 +28,8 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
     var description: String { "<credentials>" }
     var customMirror: Mirror { Mirror(self, children: [:]) }
 
-    /// Reads them. Throws `AuthError`: `invalid_request` for more than one method (RFC 6749 section 2.3), `invalid_client` for
-    /// none or for unreadable ones.
+    /// Reads them. Throws `AuthError`: `invalid_request` for more than one method (RFC 6749 section
+    /// 2.3), `invalid_client` for none or for unreadable ones.
     init(_ request: Request, _ form: FormBody) throws {
         let fields = request.headers[values: .authorization]
         let (secret, assertion) = (form["client_secret"]?.text, form["client_assertion"]?.text)
@@ -39,27 +40,36 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
             (clientID, proof, isByHeader) = try Self.basic(request, form)
         } else if let assertion {
             guard form["client_assertion_type"] == WireText(ClientAssertion.type) else {
-                throw AuthError.invalidRequest("client_assertion_type must be \(ClientAssertion.type)")
+                throw AuthError.invalidRequest(
+                    "client_assertion_type must be \(ClientAssertion.type)")
             }
-            guard let clientID = form["client_id"]?.text ?? ClientAssertion.clientID(assertion) else {
+            guard let clientID = form["client_id"]?.text ?? ClientAssertion.clientID(assertion)
+            else {
                 throw AuthError.invalidClient("client_assertion names no client", byHeader: false)
             }
             (self.clientID, proof, isByHeader) = (clientID, .assertion(assertion), false)
         } else {
             guard let clientID = form["client_id"]?.text else {
-                throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
+                throw AuthError.invalidClient(
+                    "client_id and client_secret are required", byHeader: false)
             }
-            (self.clientID, proof, isByHeader) = (clientID, secret.map(Proof.secret) ?? .nothing, false)
+            (self.clientID, proof, isByHeader) = (
+                clientID, secret.map(Proof.secret) ?? .nothing, false
+            )
         }
     }
 
     /// RFC 6749 section 2.3.1: both are form-urlencoded before they are joined.
-    private static func basic(_ request: Request, _ form: FormBody) throws -> (String, Proof, Bool) {
+    private static func basic(_ request: Request, _ form: FormBody) throws -> (String, Proof, Bool)
+    {
         guard let basic = request.credentials(of: "basic"), let octets = Data(base64Encoded: basic),
             let colon = octets.firstIndex(of: UInt8(ascii: ":")),
-            let clientID = FormEncoding.decode(octets[..<colon]), let secret = FormEncoding.decode(octets[(colon + 1)...])
+            let clientID = FormEncoding.decode(octets[..<colon]),
+            let secret = FormEncoding.decode(octets[(colon + 1)...])
         else {
-            throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true)
+            throw AuthError.invalidClient(
+                "the Authorization field is not Basic with client_id and client_secret",
+                byHeader: true)
         }
         guard (form["client_id"] ?? clientID) == clientID else {
             throw AuthError.invalidRequest("client_id differs from that in the Authorization field")
@@ -80,18 +90,21 @@ extension SignInRoutes {
         switch given.proof {
         case .secret(let secret):
             return try await client(id: given.clientID, secret: secret, byHeader: given.isByHeader)
-        case .assertion(let assertion): return try await client(id: given.clientID, assertion: assertion, endpoint: endpoint)
+        case .assertion(let assertion):
+            return try await client(id: given.clientID, assertion: assertion, endpoint: endpoint)
         case .nothing:
             let client = try await known(given.clientID, byHeader: false)
             guard client.isPublic, allowsPublic else {
-                throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
+                throw AuthError.invalidClient(
+                    "client_id and client_secret are required", byHeader: false)
             }
             return client
         }
     }
 
     /// The client with this secret. Throws like `client(_:_:endpoint:allowsPublic:)`.
-    func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient {
+    func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient
+    {
         let client = try await known(clientID, byHeader: byHeader)
         guard secret.contains(".") else {
             guard try await parts.run({ try $0.openIDClients.isSecret(secret, of: client) }) else {
@@ -101,7 +114,8 @@ extension SignInRoutes {
         }
         do {
             try ClientSecret.verify(
-                secret, team: client.teamID, clientID: clientID, issuer: settings.issuer, keys: Self.keys(client),
+                secret, team: client.teamID, clientID: clientID, issuer: settings.issuer,
+                keys: Self.keys(client),
                 now: parts.now())
         } catch {
             throw AuthError.invalidClient("client_secret is refused: \(error)", byHeader: byHeader)
@@ -109,13 +123,17 @@ extension SignInRoutes {
         return client
     }
 
-    private func client(id clientID: String, assertion: String, endpoint: String) async throws -> ProviderClient {
+    private func client(
+        id clientID: String, assertion: String, endpoint: String
+    ) async throws -> ProviderClient {
         let client = try await known(clientID, byHeader: false)
         let checked: ClientAssertion
         do {
             checked = try ClientAssertion(
                 assertion, clientID: clientID,
-                audiences: [settings.issuer, settings.issuer + endpoint, settings.issuer + "/auth/token"],
+                audiences: [
+                    settings.issuer, settings.issuer + endpoint, settings.issuer + "/auth/token",
+                ],
                 keys: Self.keys(client), now: parts.now())
         } catch {
             throw AuthError.invalidClient("client_assertion is refused: \(error)", byHeader: false)
@@ -123,7 +141,9 @@ extension SignInRoutes {
         let isNew = try await parts.run {
             try $0.openIDClients.useAssertion(checked.jti, of: client, expiresAt: checked.expiresAt)
         }
-        guard isNew else { throw AuthError.invalidClient("client_assertion was used before", byHeader: false) }
+        guard isNew else {
+            throw AuthError.invalidClient("client_assertion was used before", byHeader: false)
+        }
         return client
     }
 

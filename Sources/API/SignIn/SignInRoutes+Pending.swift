@@ -1,9 +1,9 @@
 // The requests that a sign-in page's backend makes for a request from /auth/authorize.
 
 import Accounts
-import SignIn
 import HTTP
 import Hummingbird
+import SignIn
 import Support
 
 extension SignInRoutes {
@@ -19,27 +19,36 @@ extension SignInRoutes {
     /// The errors that a page may return.
     private static let pageErrors: [AuthorizationError.Code: String] = [
         .accessDenied: "the user cancelled", .loginRequired: "the user is not signed in",
-        .consentRequired: "the user has not consented yet", .interactionRequired: "the user must be asked",
-        .accountSelectionRequired: "the user must choose an account", .temporarilyUnavailable: "try again later",
+        .consentRequired: "the user has not consented yet",
+        .interactionRequired: "the user must be asked",
+        .accountSelectionRequired: "the user must choose an account",
+        .temporarilyUnavailable: "try again later",
         .serverError: "the sign-in page failed",
     ]
 
     /// The request of a handle. Throws `Problem` (422) if the handle is unknown or has expired.
     func pending(_ handle: String, now: Int64) async throws -> PendingAuthorization {
-        guard let pending = try await parts.run({ try $0.authorizations.open(handle, now: now) }) else {
+        guard let pending = try await parts.run({ try $0.authorizations.open(handle, now: now) })
+        else {
             throw Problem.invalid("is unknown or has expired", at: "/request")
         }
         return pending
     }
 
     /// `POST /v1/authorizations/inspect`: the data that the page shows.
-    func inspectAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
+    func inspectAuthorization(
+        _ request: Request, _ context: OperatorContext
+    ) async throws -> Response {
         let body = try await request.decode(Inspection.self, context)
         if let handle = body.endSession {
-            guard body.request == nil else { throw Problem.invalid("send request or end_session", at: "/end_session") }
+            guard body.request == nil else {
+                throw Problem.invalid("send request or end_session", at: "/end_session")
+            }
             return try await inspectEndSession(handle)
         }
-        guard let handle = body.request else { throw Problem.invalid("it is missing", at: "/request") }
+        guard let handle = body.request else {
+            throw Problem.invalid("it is missing", at: "/request")
+        }
         let pending = try await pending(handle, now: parts.now())
         let asked = pending.request
         let (team, level) = try await parts.run { store in
@@ -51,7 +60,8 @@ extension SignInRoutes {
         guard let team else { throw Problem.notFound("the app was removed") }
         func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
         var object: JSONObject = [
-            "client_id": .string(asked.clientID), "team": .string(team.id), "team_name": .string(team.name),
+            "client_id": .string(asked.clientID), "team": .string(team.id),
+            "team_name": .string(team.name),
         ]
         object["scopes"] = list(asked.scopes.sorted())
         object["prompt"] = list(asked.prompts.map(\.rawValue).sorted())
@@ -68,29 +78,44 @@ extension SignInRoutes {
     /// The data of a request to sign out.
     private func inspectEndSession(_ handle: String) async throws -> Response {
         let time = parts.now()
-        guard let asked = try await parts.run({ try $0.authorizations.openEndSession(handle, now: time) }) else {
+        guard
+            let asked = try await parts.run({
+                try $0.authorizations.openEndSession(handle, now: time)
+            })
+        else {
             throw Problem.invalid("is unknown or has expired", at: "/end_session")
         }
-        var object: JSONObject = ["continue": .string("\(settings.issuer)/auth/signed-out?request=\(handle)")]
+        var object: JSONObject = [
+            "continue": .string("\(settings.issuer)/auth/signed-out?request=\(handle)")
+        ]
         object["client_id"] = asked.clientID.map(JSONValue.string)
         object["user_hint"] = asked.subject.map(JSONValue.string)
         return .unstored(object)
     }
 
     /// `POST /v1/authorizations/refuse`: the app gets an error.
-    func refuseAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
+    func refuseAuthorization(
+        _ request: Request, _ context: OperatorContext
+    ) async throws -> Response {
         let body = try await request.decode(Refusal.self, context)
         let time = parts.now()
         let pending = try await pending(body.request, now: time)
-        guard let code = AuthorizationError.Code(rawValue: body.error), let detail = Self.pageErrors[code] else {
+        guard let code = AuthorizationError.Code(rawValue: body.error),
+            let detail = Self.pageErrors[code]
+        else {
             let known = Self.pageErrors.keys.map(\.rawValue).sorted().joined(separator: ", ")
             throw Problem.invalid("must be one of \(known)", at: "/error")
         }
         let asked = pending.request
         let response = AuthorizationResponse(asked.target, AuthorizationError(code, detail))
         let ticket = try await parts.run { store in
-            let registered = try store.openIDClients.authorizationClient(asked.clientID)?.redirectURIs ?? []
-            guard registered.contains(where: { RedirectURI.matches(asked.target.redirectURI, registered: $0) }) else {
+            let registered =
+                try store.openIDClients.authorizationClient(asked.clientID)?.redirectURIs ?? []
+            guard
+                registered.contains(where: {
+                    RedirectURI.matches(asked.target.redirectURI, registered: $0)
+                })
+            else {
                 throw Problem.notFound("the app or its redirect_uri was removed")
             }
             return try store.authorizations.answer(body.request, with: response, now: time)

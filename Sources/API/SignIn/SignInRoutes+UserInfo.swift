@@ -1,14 +1,15 @@
 // GET and POST /auth/userinfo (OpenID Connect Core section 5.3).
 
-import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
+import SignIn
 import Support
 
 extension SignInRoutes {
-    /// The claims that the app may see about the user of an access token. The token is sent in the Authorization field or in a
-    /// form (RFC 6750 section 2), not in both, and never in the address.
+    /// The claims that the app may see about the user of an access token. The token is
+    /// sent in the Authorization field or in a form (RFC 6750 section 2), not in both,
+    /// and never in the address.
     func userInfo(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = request.method == .post ? try await userInfoForm(request, context) : FormBody()
         let isByHeader = !request.headers[values: .authorization].isEmpty
@@ -19,7 +20,11 @@ extension SignInRoutes {
             throw AuthError.missingToken(isByHeader: isByHeader)
         }
         let time = parts.now()
-        guard let info = try await parts.run({ try $0.provider.userInfo(accessToken: token, now: time) }) else {
+        guard
+            let info = try await parts.run({
+                try $0.provider.userInfo(accessToken: token, now: time)
+            })
+        else {
             throw AuthError.unknownToken()
         }
         let subject = info.subject

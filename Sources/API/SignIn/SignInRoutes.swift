@@ -1,19 +1,20 @@
 // Sign-in for clients: its endpoints and their dependencies.
 
 import Accounts
-import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
 import InternetMessage
-import Support
 import Languages
+import SignIn
+import Support
 
 /// The provider as configured.
 package struct ProviderSettings: Sendable {
     /// `iss`: the base address of the endpoints, without a final slash.
     package let issuer: String
-    /// The operator's own page that receives authorization requests directly; nil if the discovery document names none.
+    /// The operator's own page that receives authorization requests directly; nil if the
+    /// discovery document names none.
     package let authorizationEndpoint: String?
     /// The page to which `/auth/authorize` passes checked requests; nil if that endpoint is off.
     package let signInPage: String?
@@ -30,8 +31,10 @@ package struct ProviderSettings: Sendable {
     package let languages: Languages
 
     package init(
-        issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, isPageBuiltIn: Bool = false,
-        refreshesPerDay: Int, level: SignInLevel = .any, service: String = "Postern", languages: Languages = .english
+        issuer: String, authorizationEndpoint: String?, signInPage: String? = nil,
+        isPageBuiltIn: Bool = false,
+        refreshesPerDay: Int, level: SignInLevel = .any, service: String = "Postern",
+        languages: Languages = .english
     ) {
         self.issuer = issuer
         self.level = level
@@ -53,7 +56,8 @@ package struct SignInRoutes: RouteModule {
     let statuses: (any StatusSource)?
 
     package init(
-        _ settings: ProviderSettings, _ parts: RouteParts, signer: IdentitySigner, statuses: (any StatusSource)? = nil
+        _ settings: ProviderSettings, _ parts: RouteParts, signer: IdentitySigner,
+        statuses: (any StatusSource)? = nil
     ) {
         self.statuses = statuses
         self.settings = settings
@@ -63,21 +67,27 @@ package struct SignInRoutes: RouteModule {
 
     package func addRoutes(to routes: Routes) {
         routes.operator(.authorizationsWrite).post("/v1/authorizations", use: authorize)
-        openToApps(routes).add(middleware: routes.failureLimit).add(middleware: AuthErrors()).post("/auth/token", use: token)
-            .post("/auth/revoke", use: revoke)
-            .get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
-            .preflight("/auth/token", "/auth/revoke", "/auth/userinfo", use: CrossOrigin.preflight)
+        openToApps(routes).add(middleware: routes.failureLimit).add(middleware: AuthErrors()).post(
+            "/auth/token", use: token
+        )
+        .post("/auth/revoke", use: revoke)
+        .get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
+        .preflight("/auth/token", "/auth/revoke", "/auth/userinfo", use: CrossOrigin.preflight)
         routes.open.add(middleware: routes.failureLimit).add(middleware: AuthErrors())
-            .post("/auth/usermigrationinfo", use: migrationInfo).post("/auth/introspect", use: introspect)
+            .post("/auth/usermigrationinfo", use: migrationInfo).post(
+                "/auth/introspect", use: introspect)
         addAuthorizationRoutes(to: routes)
         addEndSessionRoutes(to: routes)
         addButtonRoutes(to: routes)
-        routes.open.add(middleware: CrossOrigin(origins: .all)).get("/auth/keys", use: publishedKeys)
-            .get("/.well-known/openid-configuration", use: discovery)
-            .get("/.well-known/oauth-authorization-server", use: discovery)
-            .preflight(
-                "/auth/keys", "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server",
-                use: CrossOrigin.preflight)
+        routes.open.add(middleware: CrossOrigin(origins: .all)).get(
+            "/auth/keys", use: publishedKeys
+        )
+        .get("/.well-known/openid-configuration", use: discovery)
+        .get("/.well-known/oauth-authorization-server", use: discovery)
+        .preflight(
+            "/auth/keys", "/.well-known/openid-configuration",
+            "/.well-known/oauth-authorization-server",
+            use: CrossOrigin.preflight)
     }
 
     /// The body as a form.
@@ -92,5 +102,7 @@ enum ProviderScope {
     /// For the client itself: for `/auth/usermigrationinfo`.
     static let migration = "user.migration"
     /// For the client itself.
-    static let client: Set<String> = [migration, Scope.streamsRead.rawValue, Scope.streamsManage.rawValue]
+    static let client: Set<String> = [
+        migration, Scope.streamsRead.rawValue, Scope.streamsManage.rawValue,
+    ]
 }

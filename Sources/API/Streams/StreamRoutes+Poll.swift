@@ -5,10 +5,10 @@ import Events
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Support
 import ServiceLifecycle
 import SharedSignals
 import SignIn
+import Support
 import Synchronization
 
 extension StreamRoutes {
@@ -29,10 +29,12 @@ extension StreamRoutes {
             return stream
         }
         let limit = min(wanted.maxEvents ?? OutboxRepository.pollLimit, OutboxRepository.pollLimit)
-        let found = try await next(stream, of: owner, limit: limit, waits: !wanted.returnImmediately)
+        let found = try await next(
+            stream, of: owner, limit: limit, waits: !wanted.returnImmediately)
         var sets: JSONObject = [:]
         for event in found.events {
-            sets[event.jti] = .string(try await signer.token(event, stream: stream.id, issuer: rules.issuer))
+            sets[event.jti] = .string(
+                try await signer.token(event, stream: stream.id, issuer: rules.issuer))
         }
         var answer: JSONObject = ["sets": .object(sets)]
         if found.hasMore { answer["moreAvailable"] = .bool(true) }
@@ -48,8 +50,11 @@ extension StreamRoutes {
         let place = waits ? waiting.take(stream.id) : nil
         defer { if place != nil { waiting.giveBack(stream.id) } }
         while true {
-            let found = try await run { try $0.outbox.poll($0.streams.stream(owner, stream.id), limit: limit) }
-            guard place != nil, found.events.isEmpty, !found.hasMore, ContinuousClock.now < end else { return found }
+            let found = try await run {
+                try $0.outbox.poll($0.streams.stream(owner, stream.id), limit: limit)
+            }
+            guard place != nil, found.events.isEmpty, !found.hasMore, ContinuousClock.now < end
+            else { return found }
             await cancelWhenGracefulShutdown { try? await Task.sleep(for: Self.interval) }
             if Task.isShuttingDownGracefully { return found }
         }
@@ -69,7 +74,9 @@ final class PollWaiting: Sendable {
     /// A place, which the caller must give back; nil if none is free.
     func take(_ stream: String) -> Place? {
         polls.withLock { polls in
-            guard polls.values.reduce(0, +) < Self.maximum, polls[stream, default: 0] < Self.perStream else { return nil }
+            guard polls.values.reduce(0, +) < Self.maximum,
+                polls[stream, default: 0] < Self.perStream
+            else { return nil }
             polls[stream, default: 0] += 1
             return Place()
         }

@@ -54,12 +54,15 @@ package struct AccountListRepository: Sendable {
                     JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
                     """
                 ).map { row throws(StoreFailure) in
-                    try AccountSummary.GrantSummary(app: row["primary_client_id"], state: row["state"])
+                    try AccountSummary.GrantSummary(
+                        app: row["primary_client_id"], state: row["state"])
                 }
                 let local: String? = try row["local_part"]
                 return try AccountSummary(
-                    number: number, teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
-                    address: local == nil ? nil : AddrSpec(row: row), isForwardingOn: row["forwarding_on"], grants: grants,
+                    number: number, teamID: row["team"], userID: row["user_handle"],
+                    sub: row["sub"],
+                    address: local == nil ? nil : AddrSpec(row: row),
+                    isForwardingOn: row["forwarding_on"], grants: grants,
                     createdAt: row["created_at"])
             }
         }

@@ -57,16 +57,20 @@ package struct AccountView: Encodable, Sendable {
         sub = account.sub
         team = asker == .team ? nil : account.teamID
         user = asker == .team ? nil : account.userID
-        credentialState = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
+        credentialState = try store.grants.credentialState(team: account.teamID, sub: account.sub)
+            .rawValue
         email = address?.address.wireForm
         isPrivateEmail = account.emailKind == .privateRelay && address != nil
         isForwardingOn = address?.isForwardingOn
         let isAdministrators = asker == .administrator
         consents = try store.grants.grants(account: account.number).map {
             Consent(
-                clientId: $0.group.primaryClientID, state: $0.state.rawValue, realUserStatus: $0.realUserStatus,
-                priorStatus: isAdministrators ? $0.priorStatus : nil, firstAuthorizedAt: Timestamp($0.firstAuthorizedAt),
-                lastAuthorizedAt: Timestamp($0.lastAuthorizedAt), revokedAt: Timestamp($0.revokedAt))
+                clientId: $0.group.primaryClientID, state: $0.state.rawValue,
+                realUserStatus: $0.realUserStatus,
+                priorStatus: isAdministrators ? $0.priorStatus : nil,
+                firstAuthorizedAt: Timestamp($0.firstAuthorizedAt),
+                lastAuthorizedAt: Timestamp($0.lastAuthorizedAt), revokedAt: Timestamp($0.revokedAt)
+            )
         }
         createdAt = Timestamp(account.createdAt)
         guard isAdministrators else { return }

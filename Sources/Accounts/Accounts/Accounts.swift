@@ -81,7 +81,8 @@ package struct AuthorizationRequest: Sendable {
     package var givenStatus: GivenStatus?
 
     package init(
-        clientID: String, userID: String, emailKind: EmailKind? = nil, inbox: InboxName? = nil, sharesName: Bool? = nil,
+        clientID: String, userID: String, emailKind: EmailKind? = nil, inbox: InboxName? = nil,
+        sharesName: Bool? = nil,
         realUserStatus: Int? = nil
     ) {
         self.clientID = clientID

@@ -1,4 +1,5 @@
-// Events that other issuers send about their accounts. Each counts once, and an older event never replaces a newer one.
+// Events that other issuers send about their accounts. Each counts once, and an older event never
+// replaces a newer one.
 
 import Database
 import InternetMessage
@@ -15,7 +16,10 @@ package struct ExternalEvent: Sendable, Hashable {
     /// When it happened, milliseconds since 1970.
     package let happenedAt: Int64
 
-    package init(issuer: String, jti: String, subject: String, clientID: String, type: EventType?, happenedAt: Int64) {
+    package init(
+        issuer: String, jti: String, subject: String, clientID: String, type: EventType?,
+        happenedAt: Int64
+    ) {
         self.issuer = issuer
         self.jti = jti
         self.subject = subject
@@ -31,7 +35,8 @@ package struct ExternalRiskEvent: Sendable {
     package enum Subject: Sendable, Hashable {
         /// The issuer's name for its account.
         case named(String)
-        /// An address of the user of one of its accounts: a relay address of that account, or a confirmed inbox of that user.
+        /// An address of the user of one of its accounts: a relay address of that account, or a
+        /// confirmed inbox of that user.
         case address(InboxAddress)
     }
 
@@ -45,7 +50,10 @@ package struct ExternalRiskEvent: Sendable {
     /// Seconds since 1970.
     package let happenedAt: Int64
 
-    package init(issuer: String, jti: String, subject: Subject, clientID: String?, kind: String, happenedAt: Int64) {
+    package init(
+        issuer: String, jti: String, subject: Subject, clientID: String?, kind: String,
+        happenedAt: Int64
+    ) {
         (self.issuer, self.jti, self.subject) = (issuer, jti, subject)
         (self.clientID, self.kind, self.happenedAt) = (clientID, kind, happenedAt)
     }
@@ -75,9 +83,12 @@ package struct ExternalEventRepository: Sendable {
     let index: BlindIndex
     private var database: any Database { accounts.database }
 
-    /// Applies an event. Email events set the known state of the issuer's own forwarding, never ours. `consent-revoked` ends
-    /// the grant to the client's app group. `account-delete` deletes the account and leaves a tombstone.
-    package func apply(_ event: ExternalEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
+    /// Applies an event. Email events set the known state of the issuer's own forwarding, never
+    /// ours. `consent-revoked` ends the grant to the client's app group. `account-delete` deletes
+    /// the account and leaves a tombstone.
+    package func apply(
+        _ event: ExternalEvent, _ change: Change
+    ) throws(StoreFailure) -> ExternalEventOutcome {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let isNew =
                 try connection.run(
@@ -102,23 +113,31 @@ package struct ExternalEventRepository: Sendable {
             switch event.type {
             case .emailDisabled, .emailEnabled:
                 guard try event.happenedAt > row["email_event_at"] else { return .outdated }
-                try forwarding(connection, account, isOn: event.type == .emailEnabled, event, change)
+                try forwarding(
+                    connection, account, isOn: event.type == .emailEnabled, event, change)
             case .consentRevoked, .accountDelete:
-                // The authorization time has only seconds: an event in the same second counts as later.
+                // The authorization time has only seconds: an event in
+                // the same second counts as later.
                 let authorizedAt: Int64? = try row["authorized_at"]
-                guard try event.happenedAt > row["consent_event_at"], event.happenedAt / 1000 >= authorizedAt ?? 0 else {
+                guard try event.happenedAt > row["consent_event_at"],
+                    event.happenedAt / 1000 >= authorizedAt ?? 0
+                else {
                     return .outdated
                 }
                 try connection.run(
-                    "UPDATE external_identities SET consent_event_at = \(event.happenedAt) WHERE account_id = \(account)")
+                    "UPDATE external_identities SET consent_event_at = \(event.happenedAt) WHERE account_id = \(account)"
+                )
                 if event.type == .accountDelete {
                     try accounts.recordTombstone(connection, account: account, now: change.now)
                     var rows = RemovalRepository.rows
-                    try accounts.remove(connection, tracker, account: account, rows: &rows, now: change.now)
-                    try connection.audit(change, "account.delete", "account:\(account)", "team:\(team.id)")
+                    try accounts.remove(
+                        connection, tracker, account: account, rows: &rows, now: change.now)
+                    try connection.audit(
+                        change, "account.delete", "account:\(account)", "team:\(team.id)")
                 } else {
                     try tracker.snapshot(.account(account))
-                    _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)
+                    _ = try connection.revoke(
+                        account: account, group: group, at: event.happenedAt / 1000, change)
                 }
             default: return .unknownType
             }
@@ -126,9 +145,12 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Records a transmitter's report about its account, for policies; it has no other effect. If one person has accounts
-    /// with several teams, the event is about all of them unless it names an app.
-    package func note(_ event: ExternalRiskEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
+    /// Records a transmitter's report about its account, for policies; it has no other
+    /// effect. If one person has accounts with several teams, the event is about all of
+    /// them unless it names an app.
+    package func note(
+        _ event: ExternalRiskEvent, _ change: Change
+    ) throws(StoreFailure) -> ExternalEventOutcome {
         try database.write(.durable) { connection throws(StoreFailure) in
             let isNew =
                 try connection.run(
@@ -151,7 +173,8 @@ package struct ExternalEventRepository: Sendable {
             let time = min(event.happenedAt, change.now)
             for account in found {
                 try connection.count(
-                    DailyCounter(accountNumber: account, day: Day.number(time), kind: .riskEvents, count: 1))
+                    DailyCounter(
+                        accountNumber: account, day: Day.number(time), kind: .riskEvents, count: 1))
                 try connection.run(
                     """
                     UPDATE external_identities SET risk_event = \(event.kind), risk_event_at = \(time)
@@ -162,8 +185,8 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Whether an event is about identity `x` of its issuer. An address names only accounts that signed in with this issuer: it
-    /// says nothing about other accounts.
+    /// Whether an event is about identity `x` of its issuer. An address names only accounts that
+    /// signed in with this issuer: it says nothing about other accounts.
     private func isMeant(_ subject: ExternalRiskEvent.Subject) -> SQL {
         switch subject {
         case .named(let name): return "x.subject = \(name)"
@@ -181,9 +204,11 @@ package struct ExternalEventRepository: Sendable {
     }
 
     private func forwarding(
-        _ connection: any DatabaseConnection, _ account: Int64, isOn: Bool, _ event: ExternalEvent, _ change: Change
+        _ connection: any DatabaseConnection, _ account: Int64, isOn: Bool, _ event: ExternalEvent,
+        _ change: Change
     ) throws(StoreFailure) {
-        let was: Bool? = try connection.value("SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
+        let was: Bool? = try connection.value(
+            "SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
         try connection.run(
             """
             UPDATE external_identities SET forwarding_on = \(isOn), email_event_at = \(event.happenedAt)
@@ -191,7 +216,9 @@ package struct ExternalEventRepository: Sendable {
             """)
         guard was != isOn else { return }
         try connection.count(
-            DailyCounter(accountNumber: account, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
+            DailyCounter(
+                accountNumber: account, day: Day.number(change.now), kind: .forwardingToggled,
+                count: 1))
     }
 
     /// Deletes records that are older than any event that would be accepted, at most `limit` at a

@@ -15,7 +15,8 @@ package struct GivenStatus: Sendable, Hashable {
     package let policyHash: String
 
     package init(
-        status: Int, reasons: [String], signals: String, policyName: String, policyVersion: String, policyHash: String
+        status: Int, reasons: [String], signals: String, policyName: String, policyVersion: String,
+        policyHash: String
     ) {
         self.status = status
         self.reasons = reasons
@@ -27,7 +28,8 @@ package struct GivenStatus: Sendable, Hashable {
 }
 
 extension DatabaseConnection {
-    /// Sets the status of a grant that has none, and stores the reasons. A status from before a revocation is not lowered.
+    /// Sets the status of a grant that has none, and stores the reasons. A status from before a
+    /// revocation is not lowered.
     func give(_ given: GivenStatus, grant: Int64, now: Int64) throws(StoreFailure) {
         let changed = try run(
             """
@@ -47,7 +49,8 @@ extension DatabaseConnection {
 }
 
 extension GrantRepository {
-    /// The latest policy status of each grant of an account, by `Grant.number`: for the operator only.
+    /// The latest policy status of each grant of an account, by
+    /// `Grant.number`: for the operator only.
     package func givenStatuses(account: Int64) throws(StoreFailure) -> [Int64: GivenStatus] {
         var statuses: [Int64: GivenStatus] = [:]
         let rows = try addresses.database.rows(
@@ -58,8 +61,10 @@ extension GrantRepository {
         for row in rows {
             let reasons: String = try row["reasons"]
             statuses[try row["grant_id"]] = try GivenStatus(
-                status: row["status"], reasons: reasons.split(separator: " ").map(String.init), signals: row["signals"],
-                policyName: row["policy_name"], policyVersion: row["policy_version"], policyHash: row["policy_hash"])
+                status: row["status"], reasons: reasons.split(separator: " ").map(String.init),
+                signals: row["signals"],
+                policyName: row["policy_name"], policyVersion: row["policy_version"],
+                policyHash: row["policy_hash"])
         }
         return statuses
     }

@@ -3,7 +3,8 @@
 import Database
 import InternetMessage
 
-/// Authorizes and revokes grants. An account has one grant for each group of apps that its user consented to.
+/// Authorizes and revokes grants. An account has one grant for each group of apps that
+/// its user consented to.
 package struct GrantRepository: Sendable {
     package let addresses: AddressRepository
     let inboxes: InboxRepository
@@ -15,7 +16,9 @@ package struct GrantRepository: Sendable {
     /// a return, and the earlier status is then the grant's `priorStatus`. `emailKind` counts only
     /// while no grant of the account is live: a consent to one app does not change what another app
     /// already has.
-    package func authorize(_ request: AuthorizationRequest, _ change: Change) throws(StoreFailure) -> AuthorizedGrant {
+    package func authorize(
+        _ request: AuthorizationRequest, _ change: Change
+    ) throws(StoreFailure) -> AuthorizedGrant {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             try authorize(connection, tracker, request, change)
         }
@@ -23,37 +26,46 @@ package struct GrantRepository: Sendable {
 
     /// Records a consent within a transaction.
     package func authorize(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ request: AuthorizationRequest, _ change: Change
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker,
+        _ request: AuthorizationRequest, _ change: Change
     ) throws(StoreFailure) -> AuthorizedGrant {
         let (team, group) = try connection.appGroup(clientID: request.clientID)
         let user = try connection.userNumber(request.userID)
-        try TransferRepository.moveWaiting(connection, user: user, group: group.number, addresses: addresses, change)
+        try TransferRepository.moveWaiting(
+            connection, user: user, group: group.number, addresses: addresses, change)
         let account = try addresses.account(connection, team: team, user: user, change)
         try tracker.snapshot(.account(account))
         try settle(connection, account: account, user: user, request)
         let kind = try connection.authorize(
-            account: account, group: group, teamID: team.id, realUserStatus: request.realUserStatus, change)
+            account: account, group: group, teamID: team.id, realUserStatus: request.realUserStatus,
+            change)
         var found = try connection.account(account)
         var address: RelayAddress?
         if found.emailKind == .privateRelay {
-            let current = try addresses.current(connection, account: account, team: team.id, user: request.userID, change)
+            let current = try addresses.current(
+                connection, account: account, team: team.id, user: request.userID, change)
             address = current.address
             if current.isNew { found = try connection.account(account) }
         }
         if let given = request.givenStatus,
             let grant: Int64 = try connection.value(
-                "SELECT id FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)")
+                "SELECT id FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)"
+            )
         {
             try connection.give(given, grant: grant, now: change.now)
         }
-        guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
+        guard
+            let grant = try connection.grants(account: account).first(where: { $0.group == group })
+        else {
             throw .permanent(.unexpectedData, "a grant that was just written is missing")
         }
-        return AuthorizedGrant(kind: kind, team: team, account: found, grant: grant, relayAddress: address)
+        return AuthorizedGrant(
+            kind: kind, team: team, account: found, grant: grant, relayAddress: address)
     }
 
     private func settle(
-        _ connection: any DatabaseConnection, account: Int64, user: Int64, _ request: AuthorizationRequest
+        _ connection: any DatabaseConnection, account: Int64, user: Int64,
+        _ request: AuthorizationRequest
     ) throws(StoreFailure) {
         let before = try connection.row(
             """
@@ -69,30 +81,37 @@ package struct GrantRepository: Sendable {
         if let name = request.inbox {
             let inbox = try inboxes.inbox(connection, user: user, id: request.userID, name)
             guard inbox.isVerified, !inbox.isReplyOnly else {
-                throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+                throw .refused(
+                    .unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
             // A team that has the inbox itself would learn this inbox: the change needs the user's
             // consent to share it in this request.
             if kind != .real || !isLive || request.emailKind == .real {
-                try connection.run("UPDATE accounts SET inbox_id = \(inbox.id) WHERE id = \(account)")
+                try connection.run(
+                    "UPDATE accounts SET inbox_id = \(inbox.id) WHERE id = \(account)")
             }
         }
         // This inbox is now the shared one, and stays so: the team does not get a later default
         // inbox.
         if request.emailKind == .real, !isLive {
-            try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL")
+            try connection.run(
+                "UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL"
+            )
         }
         if let sharesName = request.sharesName {
             // Every sign-in sets this value. An unchanged value is not written, because a write
             // conflicts with concurrent readers.
             try connection.run(
-                "UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account) AND shares_name <> \(sharesName)")
+                "UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account) AND shares_name <> \(sharesName)"
+            )
         }
-        if let name = request.name { try inboxes.sealer.keep(name, connection, account: account, user: user) }
+        if let name = request.name {
+            try inboxes.sealer.keep(name, connection, account: account, user: user)
+        }
     }
 
-    /// A condition: the account has a live grant to an app that exists. `has_live_grant` says the same, except for teams with
-    /// `loses_apps`.
+    /// A condition: the account has a live grant to an app that exists. `has_live_grant` says the
+    /// same, except for teams with `loses_apps`.
     package static func isLive(_ account: SQL) -> SQL {
         """
         EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = \(SQL.filter("lg.group_id")) AND lp.removed_from IS NULL
@@ -102,13 +121,17 @@ package struct GrantRepository: Sendable {
 
     /// The account's grants, the oldest first.
     package func grants(account number: Int64) throws(StoreFailure) -> [Grant] {
-        try database.read { connection throws(StoreFailure) in try connection.grants(account: number) }
+        try database.read { connection throws(StoreFailure) in
+            try connection.grants(account: number)
+        }
     }
 
     /// Revokes the account's grant to a group, and with it every code and token. Returns whether
     /// the grant was live. After the last revocation, mail to the address is refused as revoked.
     @discardableResult
-    package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws(StoreFailure) -> Bool {
+    package func revoke(
+        account number: Int64, group: AppGroup, _ change: Change
+    ) throws(StoreFailure) -> Bool {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             try tracker.snapshot(.account(number))
             return try connection.revoke(account: number, group: group, at: change.now, change)
@@ -122,7 +145,11 @@ package struct GrantRepository: Sendable {
             try tracker.snapshot(.account(number))
             var count = 0
             for grant in try connection.grants(account: number) where grant.state == .authorized {
-                if try connection.revoke(account: number, group: grant.group, at: change.now, change) { count += 1 }
+                if try connection.revoke(
+                    account: number, group: grant.group, at: change.now, change)
+                {
+                    count += 1
+                }
             }
             return count
         }
@@ -134,11 +161,14 @@ package struct GrantRepository: Sendable {
     /// state of the best grant: `authorized` while any grant is. A subject is `notFound` if it is
     /// unknown, of another team, or of a deleted account; an app of another team is `notFound` too.
     /// If an app moved to another team, its subjects are `transferred` for the old team.
-    package func credentialState(team: String, sub: String, clientID: String? = nil) throws(StoreFailure) -> CredentialState {
+    package func credentialState(
+        team: String, sub: String, clientID: String? = nil
+    ) throws(StoreFailure) -> CredentialState {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(team)
             let account: Int64? = try connection.value(
-                "SELECT id FROM accounts WHERE sub = \(sub) AND \(SQL.filter("team_id")) = \(team.number)")
+                "SELECT id FROM accounts WHERE sub = \(sub) AND \(SQL.filter("team_id")) = \(team.number)"
+            )
             guard let account else { return .notFound }
             var group: Int64?
             if let clientID {
@@ -191,7 +221,9 @@ extension DatabaseConnection {
             FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
             WHERE a.client_id = \(clientID)
             """)
-        guard let row else { throw .refused(.notFound, "there is no app \(clientID): see postern app list") }
+        guard let row else {
+            throw .refused(.notFound, "there is no app \(clientID): see postern app list")
+        }
         return try (Team(row: row), AppGroup(row: row))
     }
 
@@ -200,14 +232,17 @@ extension DatabaseConnection {
         account: Int64, group: AppGroup, teamID: String, realUserStatus: Int?, _ change: Change
     ) throws(StoreFailure) -> AuthorizedGrant.Kind {
         let found = try row(
-            "SELECT id, state FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)")
+            "SELECT id, state FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)"
+        )
         guard let found else {
             try run(
                 """
                 INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)
                 VALUES (\(account), \(group.number), 'authorized', \(change.now), \(change.now), \(realUserStatus))
                 """)
-            try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title)")
+            try audit(
+                change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title)"
+            )
             return .first
         }
         let (number, state): (Int64, Grant.State) = try (found["id"], found["state"])
@@ -218,18 +253,24 @@ extension DatabaseConnection {
                     real_user_status = COALESCE(real_user_status, CAST(\(realUserStatus) AS BIGINT))
                 WHERE id = \(number)
                 """)
-            try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title) standing")
+            try audit(
+                change, "grant.authorize", "account:\(account)",
+                "team:\(teamID) app:\(group.title) standing")
             return .again
         }
         try rejoin(grant: number, now: change.now)
         try run("UPDATE grants SET real_user_status = \(realUserStatus) WHERE id = \(number)")
-        try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title) again")
+        try audit(
+            change, "grant.authorize", "account:\(account)",
+            "team:\(teamID) app:\(group.title) again")
         return .returned
     }
 
     /// Ends one grant. Returns whether it was live. The caller tracks the account's changes.
     /// - Parameter time: of the revocation, seconds since 1970.
-    package func revoke(account: Int64, group: AppGroup, at time: Int64, _ change: Change) throws(StoreFailure) -> Bool {
+    package func revoke(
+        account: Int64, group: AppGroup, at time: Int64, _ change: Change
+    ) throws(StoreFailure) -> Bool {
         let changed = try run(
             """
             UPDATE grants SET state = 'revoked', revoked_at = \(time), generation = generation + 1
@@ -254,7 +295,8 @@ extension DatabaseConnection {
             RETURNING account_id
             """)
         guard let account else { return }
-        try count(DailyCounter(accountNumber: account, day: Day.number(now), kind: .rejoined, count: 1))
+        try count(
+            DailyCounter(accountNumber: account, day: Day.number(now), kind: .rejoined, count: 1))
     }
 
     /// Ends every code and token of a grant.
@@ -279,9 +321,12 @@ extension DatabaseConnection {
             """
         ).map { row throws(StoreFailure) in
             try Grant(
-                number: row["id"], accountNumber: number, group: AppGroup(row: row), state: row["state"],
-                firstAuthorizedAt: row["first_authorized_at"], lastAuthorizedAt: row["last_authorized_at"],
-                revokedAt: row["revoked_at"], realUserStatus: row["real_user_status"], priorStatus: row["prior_status"],
+                number: row["id"], accountNumber: number, group: AppGroup(row: row),
+                state: row["state"],
+                firstAuthorizedAt: row["first_authorized_at"],
+                lastAuthorizedAt: row["last_authorized_at"],
+                revokedAt: row["revoked_at"], realUserStatus: row["real_user_status"],
+                priorStatus: row["prior_status"],
                 generation: row["generation"])
         }
     }

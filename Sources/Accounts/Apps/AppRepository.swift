@@ -14,13 +14,15 @@ package struct AppRepository: Sendable {
     private var events: AccountEvents { accounts.events }
     var database: any Database { events.database }
 
-    /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
+    /// Adds an app: under a primary app of the same team, or on its own as
+    /// the primary of a new group.
     /// - Parameters:
     ///   - redirectURIs: the URIs that the responses to its authorization requests may go to.
     ///   - name: for people; nil for none.
     ///   - identityTokenAlgorithm: `ES256` or `RS256`; `Store.addApp` has the default for new apps.
     package func add(
-        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], name: String? = nil,
+        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [],
+        name: String? = nil,
         icon: AppIcon? = nil, identityTokenAlgorithm: String = "ES256", _ change: Change
     ) throws(StoreFailure) -> App {
         let clientID = try Identifier.checked(clientID, "a client_id")
@@ -28,15 +30,19 @@ package struct AppRepository: Sendable {
         let redirectURIs = try redirectURIs.map(RedirectURI.checked)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            guard try connection.row("SELECT id FROM apps WHERE client_id = \(clientID)") == nil else {
+            guard try connection.row("SELECT id FROM apps WHERE client_id = \(clientID)") == nil
+            else {
                 throw .refused(.exists, "app \(clientID) already exists")
             }
             let group: AppGroup
             if let primary {
                 let number: Int64? = try connection.value(
-                    "SELECT id FROM app_groups WHERE team_id = \(team.number) AND primary_client_id = \(primary)")
+                    "SELECT id FROM app_groups WHERE team_id = \(team.number) AND primary_client_id = \(primary)"
+                )
                 guard let number else {
-                    throw .refused(.notFound, "team \(id) has no primary app \(primary): see postern app list \(id)")
+                    throw .refused(
+                        .notFound,
+                        "team \(id) has no primary app \(primary): see postern app list \(id)")
                 }
                 group = AppGroup(number: number, primaryClientID: primary)
             } else {
@@ -48,11 +54,15 @@ package struct AppRepository: Sendable {
                 VALUES (\(group.number), \(clientID), \(change.now), \(name), \(icon?.png),
                     \(identityTokenAlgorithm)) RETURNING id
                 """)
-            try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
+            try connection.audit(
+                change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
             for uri in redirectURIs {
-                _ = try connection.addRedirect(uri, app: added, clientID: clientID, team: id, change)
+                _ = try connection.addRedirect(
+                    uri, app: added, clientID: clientID, team: id, change)
             }
-            return App(clientID: clientID, group: group, createdAt: change.now, name: name, hasIcon: icon != nil)
+            return App(
+                clientID: clientID, group: group, createdAt: change.now, name: name,
+                hasIcon: icon != nil)
         }
     }
 
@@ -69,7 +79,8 @@ package struct AppRepository: Sendable {
                 """
             ).map { row throws(StoreFailure) in
                 try App(
-                    clientID: row["client_id"], group: AppGroup(row: row), createdAt: row["created_at"], name: row["name"],
+                    clientID: row["client_id"], group: AppGroup(row: row),
+                    createdAt: row["created_at"], name: row["name"],
                     hasIcon: row["has_icon"])
             }
         }
@@ -83,12 +94,16 @@ package struct AppRepository: Sendable {
     /// The facts about an app that a decision request needs; nil if the app does not exist.
     package func decisionApp(clientID: String) throws(StoreFailure) -> DecisionApp? {
         try database.read { connection throws(StoreFailure) in
-            guard let row = try connection.row("\(Self.decisionSelect) WHERE a.client_id = \(clientID)") else {
+            guard
+                let row = try connection.row(
+                    "\(Self.decisionSelect) WHERE a.client_id = \(clientID)")
+            else {
                 return nil
             }
             let group: Int64 = try row["group_id"]
             let former: [Int64] = try connection.values(
-                "SELECT from_team FROM app_transfers WHERE group_id = \(group) AND moved_at IS NOT NULL")
+                "SELECT from_team FROM app_transfers WHERE group_id = \(group) AND moved_at IS NOT NULL"
+            )
             return try DecisionApp(row: row, formerTeams: former)
         }
     }
@@ -97,11 +112,15 @@ package struct AppRepository: Sendable {
     package func decisionApps(limit: Int) throws(StoreFailure) -> [DecisionApp] {
         try database.read { connection throws(StoreFailure) in
             var former: [Int64: [Int64]] = [:]
-            for row in try connection.rows("SELECT group_id, from_team FROM app_transfers WHERE moved_at IS NOT NULL") {
+            for row in try connection.rows(
+                "SELECT group_id, from_team FROM app_transfers WHERE moved_at IS NOT NULL")
+            {
                 former[try row["group_id"], default: []].append(try row["from_team"])
             }
             return try connection.rows("\(Self.decisionSelect) ORDER BY a.id LIMIT \(limit)")
-                .map { row throws(StoreFailure) in try DecisionApp(row: row, formerTeams: former[try row["group_id"]] ?? []) }
+                .map { row throws(StoreFailure) in
+                    try DecisionApp(row: row, formerTeams: former[try row["group_id"]] ?? [])
+                }
         }
     }
 
@@ -112,9 +131,11 @@ package struct AppRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             _ = try connection.appGroup(team: connection.team(id), clientID: clientID)
             try connection.run(
-                "UPDATE apps SET nonce_form = \(form), nonce_required = \(isRequired) WHERE client_id = \(clientID)")
+                "UPDATE apps SET nonce_form = \(form), nonce_required = \(isRequired) WHERE client_id = \(clientID)"
+            )
             try connection.audit(
-                change, "app.nonce", "team:\(id)", "\(clientID) \(form.rawValue) \(isRequired ? "required" : "optional")")
+                change, "app.nonce", "team:\(id)",
+                "\(clientID) \(form.rawValue) \(isRequired ? "required" : "optional")")
         }
     }
 
@@ -157,7 +178,8 @@ package struct AppRepository: Sendable {
             let group = try connection.appGroup(team: team, clientID: clientID)
             let isLast = try connection.appCount(group) == 1
             guard isLast || group.primaryClientID != clientID else {
-                throw .refused(.unmet, "\(clientID) is the primary app of others: remove those first")
+                throw .refused(
+                    .unmet, "\(clientID) is the primary app of others: remove those first")
             }
             let removed = try connection.retireApp(
                 clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
@@ -176,7 +198,9 @@ extension DatabaseConnection {
             WHERE g.team_id = \(team.number) AND a.client_id = \(clientID)
             """)
         guard let row else {
-            throw .refused(.notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)")
+            throw .refused(
+                .notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)"
+            )
         }
         return try AppGroup(row: row)
     }
@@ -193,8 +217,12 @@ extension DatabaseConnection {
         // No valid name contains a space.
         let name = "removed app \(app)"
         let removed = try inserted(
-            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
-        for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps"] {
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id"
+        )
+        for table in [
+            "app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings",
+            "attested_apps",
+        ] {
             try run("DELETE FROM \(raw: table) WHERE app_id = \(app)")
         }
         try run("UPDATE apps SET backchannel_logout_uri = NULL WHERE id = \(app)")
@@ -220,9 +248,12 @@ extension DatabaseConnection {
             WHERE id = \(team) OR id IN (SELECT from_team FROM app_transfers WHERE group_id = \(group) AND state = 'moving')
             """)
         try run("DELETE FROM app_transfers WHERE group_id = \(group) AND state = 'started'")
-        try run("UPDATE app_transfers SET state = 'finished' WHERE group_id = \(group) AND state = 'moving'")
         try run(
-            "UPDATE app_groups SET team_id = \(removed), primary_client_id = \(name), removed_from = \(team) WHERE id = \(group)")
+            "UPDATE app_transfers SET state = 'finished' WHERE group_id = \(group) AND state = 'moving'"
+        )
+        try run(
+            "UPDATE app_groups SET team_id = \(removed), primary_client_id = \(name), removed_from = \(team) WHERE id = \(group)"
+        )
         return removed
     }
 
@@ -237,7 +268,9 @@ extension DatabaseConnection {
         return try addGroup(team: team, primary: nil, change)
     }
 
-    fileprivate func addGroup(team: Team, primary: String?, _ change: Change) throws(StoreFailure) -> AppGroup {
+    fileprivate func addGroup(
+        team: Team, primary: String?, _ change: Change
+    ) throws(StoreFailure) -> AppGroup {
         let number = try inserted(
             """
             INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (\(team.number), \(primary), \(change.now))
@@ -268,7 +301,9 @@ extension DecisionApp {
     /// From the columns of `AppRepository.decisionSelect`.
     fileprivate init(row: SQLRow, formerTeams: [Int64]) throws(StoreFailure) {
         try self.init(
-            number: row["id"], clientID: row["client_id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
-            teamID: row["team"], formerTeams: formerTeams, nonceForm: row["nonce_form"], isNonceRequired: row["nonce_required"])
+            number: row["id"], clientID: row["client_id"], groupNumber: row["group_id"],
+            teamNumber: row["team_id"],
+            teamID: row["team"], formerTeams: formerTeams, nonceForm: row["nonce_form"],
+            isNonceRequired: row["nonce_required"])
     }
 }

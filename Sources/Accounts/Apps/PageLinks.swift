@@ -9,7 +9,9 @@ package struct PageLinks: Sendable, Hashable {
 
     package static let none = PageLinks()
 
-    package init(help: String? = nil, privacy: String? = nil, terms: String? = nil, imprint: String? = nil) {
+    package init(
+        help: String? = nil, privacy: String? = nil, terms: String? = nil, imprint: String? = nil
+    ) {
         (self.help, self.privacy, self.terms, self.imprint) = (help, privacy, terms, imprint)
     }
 }

@@ -24,7 +24,8 @@ package struct ProviderClient: Sendable, Hashable {
     package let identityTokenAlgorithm: String
 
     package init(
-        clientID: String, appNumber: Int64, groupNumber: Int64, teamNumber: Int64, teamID: String, keys: [ClientKey],
+        clientID: String, appNumber: Int64, groupNumber: Int64, teamNumber: Int64, teamID: String,
+        keys: [ClientKey],
         isPublic: Bool, identityTokenAlgorithm: String
     ) {
         self.clientID = clientID

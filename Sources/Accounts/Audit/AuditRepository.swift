@@ -16,7 +16,9 @@ package struct AuditRepository: Sendable {
 
     /// Writes a line for an action that changes nothing else, for example when an administrator
     /// looks at an address.
-    package func note(_ change: Change, _ action: String, _ subject: String, _ detail: String = "") throws(StoreFailure) {
+    package func note(
+        _ change: Change, _ action: String, _ subject: String, _ detail: String = ""
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.audit(change, action, subject, detail)
         }
@@ -27,7 +29,8 @@ package struct AuditRepository: Sendable {
     package func subjects(ofUser user: String) throws(StoreFailure) -> [String] {
         try database.read { connection throws(StoreFailure) in
             let present: [Int64] = try connection.values(
-                "SELECT a.id FROM accounts a JOIN users u ON u.id = a.user_id WHERE u.handle = \(user) ORDER BY a.id LIMIT 500")
+                "SELECT a.id FROM accounts a JOIN users u ON u.id = a.user_id WHERE u.handle = \(user) ORDER BY a.id LIMIT 500"
+            )
             let beginning: String = "user:" + user
             let former: [String] = try connection.values(
                 """
@@ -47,12 +50,14 @@ package struct AuditRepository: Sendable {
 
     /// The newest entries first, at most `limit`.
     package func entries(limit: Int = 100) throws(StoreFailure) -> [AuditEntry] {
-        try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))
+        try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(
+            AuditEntry.init(row:))
     }
 
     /// Whether any entry has this action, or begins with it if it ends in `*`.
     package func hasAction(_ action: String) throws(StoreFailure) -> Bool {
-        return try database.row("SELECT id FROM audit WHERE \(Self.matching("action", action)) LIMIT 1") != nil
+        try database.row("SELECT id FROM audit WHERE \(Self.matching("action", action)) LIMIT 1")
+            != nil
     }
 
     /// A condition: the column equals a text, or begins with it if the text ends in `*`.
@@ -62,7 +67,8 @@ package struct AuditRepository: Sendable {
         return "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)"
     }
 
-    /// Matching entries in a range of lines, the newest first, at most `limit`. A range may have none.
+    /// Matching entries in a range of lines, the newest first, at most
+    /// `limit`. A range may have none.
     /// - Parameters:
     ///   - since: seconds since 1970.
     ///   - actor: exact, or a prefix if it ends in `*`; nil for all. Likewise `action`.
@@ -70,12 +76,15 @@ package struct AuditRepository: Sendable {
     ///   - range: how many entry numbers to read.
     /// - Returns: entries, and the number before which to continue; nil at the end.
     package func page(
-        since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil, subjects: [String]? = nil,
+        since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil,
+        subjects: [String]? = nil,
         before: Int64? = nil, limit: Int, range: Int64 = range
     ) throws(StoreFailure) -> (rows: [AuditEntry], next: Int64?) {
         try database.read { connection throws(StoreFailure) in
-            let ends = try connection.row("SELECT (SELECT MIN(id) FROM audit) AS first, (SELECT MAX(id) FROM audit) AS last")
-            guard let ends, let first: Int64 = try ends["first"], let last: Int64 = try ends["last"] else { return ([], nil) }
+            let ends = try connection.row(
+                "SELECT (SELECT MIN(id) FROM audit) AS first, (SELECT MAX(id) FROM audit) AS last")
+            guard let ends, let first: Int64 = try ends["first"], let last: Int64 = try ends["last"]
+            else { return ([], nil) }
             let end = before ?? last + 1
             let start = end - range
             let inRange: SQL = "id >= \(start) AND id < \(end)"
@@ -85,15 +94,20 @@ package struct AuditRepository: Sendable {
             }
             if let subjects {
                 // Not a chain of ORs: SQLite accepts at most a thousand.
-                let list = subjects.dropFirst().reduce("\(subjects.first ?? "")" as SQL) { "\($0), \($1)" }
+                let list = subjects.dropFirst().reduce("\(subjects.first ?? "")" as SQL) {
+                    "\($0), \($1)"
+                }
                 conditions.append("subject IN (\(list))")
             }
-            let found = try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)")
-                .map(AuditEntry.init(row:))
+            let found = try connection.rows(
+                "\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)"
+            )
+            .map(AuditEntry.init(row:))
             if found.count == limit { return (found, found.last?.number) }
             if found.isEmpty, since > 0 {
                 let newest: Int64? = try connection.value(
-                    "SELECT MAX(at) FROM (SELECT at FROM audit WHERE \(inRange) LIMIT \(range)) lines")
+                    "SELECT MAX(at) FROM (SELECT at FROM audit WHERE \(inRange) LIMIT \(range)) lines"
+                )
                 if let newest, newest < since - Self.longestChange { return ([], nil) }
             }
             return (found, start > first ? start : nil)
@@ -105,14 +119,17 @@ extension AuditEntry {
     /// From the columns of the table.
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
-            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], subject: row["subject"],
+            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"],
+            subject: row["subject"],
             detail: row["detail"])
     }
 }
 
 extension DatabaseConnection {
     /// Writes a line of the audit. `subject` and `detail` hold identifiers only.
-    package func audit(_ change: Change, _ action: String, _ subject: String, _ detail: String = "") throws(StoreFailure) {
+    package func audit(
+        _ change: Change, _ action: String, _ subject: String, _ detail: String = ""
+    ) throws(StoreFailure) {
         try run(
             """
             INSERT INTO audit (at, actor, action, subject, detail)
@@ -121,7 +138,9 @@ extension DatabaseConnection {
     }
 
     /// Writes lines of the audit.
-    package func audit(_ change: Change, _ lines: [(action: String, subject: String, detail: String)]) throws(StoreFailure) {
+    package func audit(
+        _ change: Change, _ lines: [(action: String, subject: String, detail: String)]
+    ) throws(StoreFailure) {
         try insert(
             lines.map { [change.now, change.actor, $0.action, $0.subject, $0.detail] },
             into: "audit (at, actor, action, subject, detail)")

@@ -26,10 +26,13 @@ package struct BounceRepository: Sendable {
     ///   - rate: the rate at which forwarding is suspended, in the same transaction; nil for never.
     ///   - rules: the version of the report rules that count it.
     package func record(
-        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?, rules: Int64 = ReportRules.version, now: Int64
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?,
+        rules: Int64 = ReportRules.version, now: Int64
     ) throws(StoreFailure) -> FailureRecord {
         let mark = (0..<5).map { UInt8(truncatingIfNeeded: failure.nonce >> (8 * UInt64($0))) }
-        let (number, expiresAt, days) = (account.stored, (Int64(failure.expiryDay) + 1) * 86_400, rate?.days ?? 1)
+        let (number, expiresAt, days) = (
+            account.stored, (Int64(failure.expiryDay) + 1) * 86_400, rate?.days ?? 1
+        )
         let today = Day.number(now)
         return try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let isNew = try connection.run(
@@ -39,7 +42,9 @@ package struct BounceRepository: Sendable {
                 ON CONFLICT (account_id, purpose, mark) DO NOTHING
                 """)
             guard isNew > 0 else { return .known }
-            try connection.count(DailyCounter(accountNumber: number, day: today, kind: .bouncedPermanently, count: 1))
+            try connection.count(
+                DailyCounter(accountNumber: number, day: today, kind: .bouncedPermanently, count: 1)
+            )
             let row = try connection.row(
                 """
                 SELECT i.id, i.failures_from, i.suspended_at, u.handle AS user_handle, i.number
@@ -50,7 +55,9 @@ package struct BounceRepository: Sendable {
                 """)
             // The failure does not count for this inbox if the message was relayed before its
             // confirmation, or to another inbox.
-            guard let row, Int64(failure.sentDay) >= (try row["failures_from"]) else { return .recorded }
+            guard let row, Int64(failure.sentDay) >= (try row["failures_from"]) else {
+                return .recorded
+            }
             let inbox: Int64 = try row["id"]
             let suspendedAt: Int64? = try row["suspended_at"]
             let (user, inboxNumber): (String, Int64) = try (row["user_handle"], row["number"])
@@ -61,7 +68,9 @@ package struct BounceRepository: Sendable {
                 """)
             guard suspendedAt == nil else { return .recorded }
             let standing = try connection.standing(inbox: inbox, since: Self.first(today, days))
-            guard let rate, rate.isReached(failures: standing.failures, forwarded: standing.forwarded) else {
+            guard let rate,
+                rate.isReached(failures: standing.failures, forwarded: standing.forwarded)
+            else {
                 return .recorded
             }
             try tracker.snapshot(.inbox(inbox))
@@ -80,20 +89,26 @@ package struct BounceRepository: Sendable {
 
     /// The standing of an inbox.
     /// - Parameter days: the window, today included.
-    package func standing(of inbox: Inbox, days: Int, now: Int64) throws(StoreFailure) -> InboxStanding {
+    package func standing(
+        of inbox: Inbox, days: Int, now: Int64
+    ) throws(StoreFailure) -> InboxStanding {
         try database.read { connection throws(StoreFailure) in
             try connection.standing(inbox: inbox.id, since: Self.first(Day.number(now), days))
         }
     }
 
-    private static func first(_ today: Int64, _ days: Int) -> Int64 { today - Int64(max(1, days)) + 1 }
+    private static func first(_ today: Int64, _ days: Int) -> Int64 {
+        today - Int64(max(1, days)) + 1
+    }
 }
 
 extension DatabaseConnection {
     /// Failures of an inbox, and messages to it, since a day.
-    fileprivate func standing(inbox: Int64, since day: Int64) throws(StoreFailure) -> InboxStanding {
+    fileprivate func standing(inbox: Int64, since day: Int64) throws(StoreFailure) -> InboxStanding
+    {
         let failures: Int? = try value(
-            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = \(inbox) AND day >= \(day)")
+            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = \(inbox) AND day >= \(day)"
+        )
         // Forwards are counted by account: this adds those of the accounts whose mail goes to this
         // inbox now, since its confirmation.
         let forwarded: Int? = try value(

@@ -3,7 +3,8 @@
 import Database
 import InternetMessage
 
-/// Limits of the messages that Postern itself sends to inboxes, so that it cannot be used to annoy other people.
+/// Limits of the messages that Postern itself sends to inboxes, so that it cannot be used
+/// to annoy other people.
 package struct NoticeLimits: Sendable, Hashable {
     /// Seconds for which code and link of a confirmation are valid.
     package let lifetime: Int64
@@ -21,7 +22,8 @@ package struct NoticeLimits: Sendable, Hashable {
     package let toStrangers: Int
 
     package init(
-        lifetime: Int64 = 86_400, tries: Int = 5, perInbox: Int = 5, perUser: Int = 10, perInstallation: Int = 5_000,
+        lifetime: Int64 = 86_400, tries: Int = 5, perInbox: Int = 5, perUser: Int = 10,
+        perInstallation: Int = 5_000,
         toStrangers: Int = 2_000
     ) {
         self.toStrangers = toStrangers

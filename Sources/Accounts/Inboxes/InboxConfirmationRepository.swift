@@ -26,9 +26,12 @@ package struct InboxConfirmationRepository: Sendable {
         return try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
-            guard !inbox.isVerified else { throw .refused(.exists, "inbox \(inbox.number) of user \(id) is already verified") }
+            guard !inbox.isVerified else {
+                throw .refused(.exists, "inbox \(inbox.number) of user \(id) is already verified")
+            }
             try connection.reserveNotice(
-                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, source: .unknown,
+                .verification, index: inboxes.index.search(inbox.address.revealed).canonical,
+                user: user, source: .unknown,
                 limits: limits, now: change.now)
             try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = \(inbox.id)")
             let number = try connection.inserted(
@@ -39,7 +42,8 @@ package struct InboxConfirmationRepository: Sendable {
                 """)
             try connection.audit(change, "inbox.verify", "user:\(id)", "inbox \(inbox.number)")
             return PendingConfirmation(
-                number: number, inbox: inbox, code: code, linkToken: token, answerNonce: nonce, expiresAt: expiresAt)
+                number: number, inbox: inbox, code: code, linkToken: token, answerNonce: nonce,
+                expiresAt: expiresAt)
         }
     }
 
@@ -68,7 +72,9 @@ package struct InboxConfirmationRepository: Sendable {
     package func confirm(
         user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change
     ) throws(StoreFailure) -> Inbox {
-        guard let code = TypedCode.digits(code) else { throw .refused(.invalid, "a code has six digits") }
+        guard let code = TypedCode.digits(code) else {
+            throw .refused(.invalid, "a code has six digits")
+        }
         // A refusal thrown inside the transaction would undo the count of the try.
         let outcome: Result<Inbox, StoreFailure> = try inboxes.events.write(at: change.now) {
             connection, tracker throws(StoreFailure) in
@@ -81,18 +87,31 @@ package struct InboxConfirmationRepository: Sendable {
                 WHERE inbox_id = \(inbox.id) AND expires_at > \(change.now) AND confirmed_at IS NULL
                 """)
             guard let row else {
-                return .failure(.refused(.unmet, "no verification is in progress: its message has expired or was never sent"))
+                return .failure(
+                    .refused(
+                        .unmet,
+                        "no verification is in progress: its message has expired or was never sent")
+                )
             }
             let (number, used): (Int64, Int) = try (row["id"], row["tries"])
             guard used < limits.tries else {
-                return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
+                return .failure(
+                    .refused(
+                        .unmet, "too many wrong codes: request another message with a new code"))
             }
-            guard constantTimeEqual(try row["code_hash"], secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
-                try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
+            guard
+                constantTimeEqual(
+                    try row["code_hash"],
+                    secrets.hash(.verificationCode, code, context: "\(inbox.id)"))
+            else {
+                try connection.run(
+                    "UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
                 return .failure(Self.wrongCode(triesLeft: limits.tries - used - 1))
             }
             return .success(
-                try finish(connection, tracker, verification: number, user: user, id: id, inbox, "by code", change))
+                try finish(
+                    connection, tracker, verification: number, user: user, id: id, inbox, "by code",
+                    change))
         }
         return try outcome.get()
     }
@@ -106,24 +125,29 @@ package struct InboxConfirmationRepository: Sendable {
                 : "the code is wrong; tries left: \(triesLeft)")
     }
 
-    /// The inbox that a link confirms, with its user; nil for an unknown or expired link. Changes nothing.
+    /// The inbox that a link confirms, with its user; nil for an unknown or
+    /// expired link. Changes nothing.
     package func inbox(link token: String, now: Int64) throws(StoreFailure) -> ConfirmedInbox? {
         try database.read { connection throws(StoreFailure) in
             guard let found = try self.find(connection, link: token, now: now) else { return nil }
-            return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: !found.inbox.isVerified)
+            return ConfirmedInbox(
+                userID: found.id, inbox: found.inbox, isNew: !found.inbox.isVerified)
         }
     }
 
-    /// Confirms an inbox by the link of its message. Refused for an unknown or expired link (`unmet`), and if the inbox is
-    /// verified for another user (`exists`).
+    /// Confirms an inbox by the link of its message. Refused for an unknown or expired link
+    /// (`unmet`), and if the inbox is verified for another user (`exists`).
     package func confirm(link token: String, now: Int64) throws(StoreFailure) -> ConfirmedInbox {
         try inboxes.events.write(at: now) { connection, tracker throws(StoreFailure) in
             guard let found = try find(connection, link: token, now: now) else {
                 throw .refused(.unmet, "this link has expired, or a newer message has replaced it")
             }
-            guard !found.inbox.isVerified else { return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: false) }
+            guard !found.inbox.isVerified else {
+                return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: false)
+            }
             let inbox = try finish(
-                connection, tracker, verification: found.verification, user: found.user, id: found.id, found.inbox, "by link",
+                connection, tracker, verification: found.verification, user: found.user,
+                id: found.id, found.inbox, "by link",
                 Change(actor: "user:\(found.id)", now: now))
             return ConfirmedInbox(userID: found.id, inbox: inbox, isNew: true)
         }
@@ -153,7 +177,8 @@ package struct InboxConfirmationRepository: Sendable {
             let last: Int64? = try row["answered_at"]
             let isFirst = last.map { Day.number($0) != Day.number(now) } ?? true
             if isFirst, !isTrial {
-                try connection.run("UPDATE inbox_verifications SET answered_at = \(now) WHERE id = \(number)")
+                try connection.run(
+                    "UPDATE inbox_verifications SET answered_at = \(now) WHERE id = \(number)")
             }
             return isFirst ? .first(language: try row["language"]) : .repeated
         }
@@ -166,7 +191,9 @@ package struct InboxConfirmationRepository: Sendable {
         let inbox: Inbox
     }
 
-    private func find(_ connection: any DatabaseConnection, link token: String, now: Int64) throws(StoreFailure) -> Found? {
+    private func find(
+        _ connection: any DatabaseConnection, link token: String, now: Int64
+    ) throws(StoreFailure) -> Found? {
         let row = try connection.row(
             """
             SELECT v.id, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
@@ -181,13 +208,16 @@ package struct InboxConfirmationRepository: Sendable {
     }
 
     private func finish(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, verification: Int64, user: Int64, id: String,
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, verification: Int64,
+        user: Int64, id: String,
         _ inbox: Inbox,
         _ how: String, _ change: Change
     ) throws(StoreFailure) -> Inbox {
-        let confirmed = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: how, change)
+        let confirmed = try inboxes.confirm(
+            connection, tracker, user: user, id: id, inbox, detail: how, change)
         try connection.run(
-            "UPDATE inbox_verifications SET confirmed_at = \(change.now) WHERE id = \(verification)")
+            "UPDATE inbox_verifications SET confirmed_at = \(change.now) WHERE id = \(verification)"
+        )
         return confirmed
     }
 
@@ -229,14 +259,19 @@ extension DatabaseConnection {
     ///   - index: the canonical index of the mailbox, with the key in use and with the other one.
     ///   - user: nil for a person who is not a user yet.
     package func reserveNotice(
-        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, source: NoticeSource, limits: NoticeLimits, now: Int64
+        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, source: NoticeSource,
+        limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {
         let (whole, total): (SQL, Int) =
             user == nil
-            ? ("user_id IS NULL AND kind = \(kind)", limits.toStrangers) : ("user_id IS NOT NULL", limits.perInstallation)
+            ? ("user_id IS NULL AND kind = \(kind)", limits.toStrangers)
+            : ("user_id IS NOT NULL", limits.perInstallation)
         let sent = try notices(whole, now: now).count
         var parts: [(SQL, limit: Int, what: String)] = [
-            ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
+            (
+                "canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox,
+                "to this inbox"
+            ),
             (whole, total, user == nil ? "to people who are not users" : "to users"),
         ]
         if let user { parts.append(("user_id = \(user)", limits.perUser, "for this user")) }
@@ -246,7 +281,11 @@ extension DatabaseConnection {
                 parts.append(("network_hash = \(network) AND \(whole)", share, "for this network"))
             }
             if let domain = source.domain {
-                parts.append(("domain_hash = \(domain) AND \(whole)", max(2, total / NoticeSource.domains), "to this domain"))
+                parts.append(
+                    (
+                        "domain_hash = \(domain) AND \(whole)",
+                        max(2, total / NoticeSource.domains), "to this domain"
+                    ))
             }
         }
         for (condition, limit, what) in parts {
@@ -269,7 +308,9 @@ extension DatabaseConnection {
     }
 
     /// The messages of the window for which a condition holds.
-    private func notices(_ condition: SQL, now: Int64) throws(StoreFailure) -> (count: Int, oldest: Int64?) {
+    private func notices(
+        _ condition: SQL, now: Int64
+    ) throws(StoreFailure) -> (count: Int, oldest: Int64?) {
         let row = try row(
             """
             SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM notices

@@ -22,31 +22,37 @@ package struct InboxRepository: Sendable {
     let marks: TombstoneMarks
     let relayDomains: [HostName]
 
-    /// The number of inboxes to which forwarding is suspended, and the users of the latest ones, each once.
+    /// The number of inboxes to which forwarding is suspended, and the users of
+    /// the latest ones, each once.
     package func suspended(limit: Int) throws(StoreFailure) -> (count: Int, users: [String]) {
         try database.read { connection throws(StoreFailure) in
-            let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
+            let count: Int? = try connection.value(
+                "SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
             // Reads more inboxes than users, because some users have several.
             let last: [String] = try connection.values(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
                 WHERE i.suspended_at IS NOT NULL ORDER BY i.suspended_at DESC, i.id LIMIT \(Self.maximumPerUser * limit)
                 """)
-            let users = last.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.prefix(limit)
+            let users = last.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+                .prefix(limit)
             return (count ?? 0, Array(users))
         }
     }
 
-    /// Adds an inbox. Refused at a relay domain, if the user already has it, or if it is verified for another user.
+    /// Adds an inbox. Refused at a relay domain, if the user already has it, or if it is
+    /// verified for another user.
     package func add(
-        user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
+        user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
+        _ change: Change
     ) throws(StoreFailure) -> Inbox {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             // A verified inbox may replace an unverified default.
             if isVerified { try tracker.snapshot(.user(user)) }
             let row = try insert(
-                connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
+                connection, user: user, id: id, inbox, isVerified: isVerified,
+                isReplyOnly: isReplyOnly, change)
             return try self.inbox(connection, user: user, row: row)
         }
     }
@@ -58,21 +64,27 @@ package struct InboxRepository: Sendable {
 
     /// Adds an inbox within a transaction. Returns the store's id of the inbox.
     package func insert(
-        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress,
+        isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
     ) throws(StoreFailure) -> Int64 {
         let address = inbox.revealed
         if isRelayed(inbox) {
             throw .refused(
-                .invalid, "an inbox at the relay domain \(address.domain) would be a loop: give the user's real address")
+                .invalid,
+                "an inbox at the relay domain \(address.domain) would be a loop: give the user's real address"
+            )
         }
         let entry = index.entry(address)
         try connection.require(.index, entry.key)
         if isVerified { try refuseOwned(connection, inbox) }
         guard try row(connection, user: user, inbox) == nil else { throw owned(by: id) }
-        let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE user_id = \(user)")
+        let count: Int? = try connection.value(
+            "SELECT COUNT(*) AS count FROM inboxes WHERE user_id = \(user)")
         guard count ?? 0 < Self.maximumPerUser else {
-            throw .refused(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
+            throw .refused(
+                .limit,
+                "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
         }
         let sealed = try sealer.seal(address, .inbox(user: user), connection)
         let number = try nextNumber(connection, user: user)
@@ -95,32 +107,46 @@ package struct InboxRepository: Sendable {
     }
 
     /// Reserves the user's next inbox number.
-    private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64 {
+    private func nextNumber(
+        _ connection: any DatabaseConnection, user: Int64
+    ) throws(StoreFailure) -> Int64 {
         let number: Int64? = try connection.value(
-            "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
-        guard let number else { throw .permanent(.unexpectedData, "an inbox is added for a user who does not exist") }
+            "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number"
+        )
+        guard let number else {
+            throw .permanent(.unexpectedData, "an inbox is added for a user who does not exist")
+        }
         return number
     }
 
     /// The user's inboxes, the oldest first.
     package func inboxes(user id: String) throws(StoreFailure) -> [Inbox] {
-        let rows = try database.rows("\(Self.select) WHERE user_id = (SELECT id FROM users WHERE handle = \(id)) ORDER BY id")
+        let rows = try database.rows(
+            "\(Self.select) WHERE user_id = (SELECT id FROM users WHERE handle = \(id)) ORDER BY id"
+        )
         // No rows: the user has no inbox, or does not exist.
         if rows.isEmpty { _ = try database.userNumber(id) }
-        return try rows.map { row throws(StoreFailure) in try inbox(row: row, user: row["user_id"]) }
+        return try rows.map { row throws(StoreFailure) in try inbox(row: row, user: row["user_id"])
+        }
     }
 
-    /// Marks an inbox as verified: real, and owned by the user. It becomes the default if the present default is unverified.
-    /// Refused if it is verified for another user. A repetition is not an error, and ends a suspension of forwarding to it.
-    package func confirm(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) -> Inbox {
+    /// Marks an inbox as verified: real, and owned by the user. It becomes the default if the
+    /// present default is unverified. Refused if it is verified for another user. A repetition is
+    /// not an error, and ends a suspension of forwarding to it.
+    package func confirm(
+        user id: String, _ name: InboxName, _ change: Change
+    ) throws(StoreFailure) -> Inbox {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
-            guard inbox.isVerified else { return try confirm(connection, tracker, user: user, id: id, inbox, change) }
+            guard inbox.isVerified else {
+                return try confirm(connection, tracker, user: user, id: id, inbox, change)
+            }
             guard inbox.isSuspended else { return inbox }
             try tracker.snapshot(.user(user))
             try connection.forgetFailures(inbox: inbox.id, change)
-            try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
+            try connection.audit(
+                change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
             return try self.inbox(connection, user: user, row: inbox.id)
         }
     }
@@ -128,7 +154,8 @@ package struct InboxRepository: Sendable {
     /// Marks an unverified inbox as verified.
     /// - Parameter detail: how it was verified, for the audit.
     package func confirm(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox,
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64,
+        id: String, _ inbox: Inbox,
         detail: String = "",
         _ change: Change
     ) throws(StoreFailure) -> Inbox {
@@ -139,21 +166,26 @@ package struct InboxRepository: Sendable {
         try connection.forgetFailures(inbox: inbox.id, change)
         try updateDefault(connection, user: user, change)
         try connection.audit(
-            change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
+            change, "inbox.confirm", "user:\(id)",
+            "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
         return try self.inbox(connection, user: user, row: inbox.id)
     }
 
     /// Makes an inbox the default, to which mail goes. Refused for reply-only and unverified ones.
-    package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) {
+    package func makeDefault(
+        user id: String, _ name: InboxName, _ change: Change
+    ) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try tracker.snapshot(.user(user))
             guard inbox.isVerified, !inbox.isReplyOnly else {
-                throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+                throw .refused(
+                    .unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
             guard !inbox.isDefault else {
-                return try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
+                return try connection.audit(
+                    change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
             }
             try makeDefault(connection, user: user, id: id, inbox, change)
         }
@@ -173,28 +205,35 @@ package struct InboxRepository: Sendable {
                 "SELECT email_kind FROM accounts WHERE id = \(account) AND user_id = \(user)")
             guard let kind else { throw .refused(.notFound, "there is no such account") }
             guard kind != .real else {
-                throw .refused(.unmet, "the team has the address of this inbox, so its mail does not pass through Postern")
+                throw .refused(
+                    .unmet,
+                    "the team has the address of this inbox, so its mail does not pass through Postern"
+                )
             }
             try tracker.snapshot(.user(user))
             var chosen: Inbox?
             if let name {
                 let inbox = try inbox(connection, user: user, id: id, name)
                 guard inbox.isVerified, !inbox.isReplyOnly else {
-                    throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+                    throw .refused(
+                        .unmet, "mail goes to verified inboxes only, and never to a reply-only one")
                 }
                 chosen = inbox
             }
             try connection.run("UPDATE accounts SET inbox_id = \(chosen?.id) WHERE id = \(account)")
             try connection.audit(
-                change, "account.inbox", "account:\(account)", chosen.map { "inbox \($0.number)" } ?? "the default")
+                change, "account.inbox", "account:\(account)",
+                chosen.map { "inbox \($0.number)" } ?? "the default")
             return try connection.value(
-                "SELECT i.number FROM accounts a JOIN inboxes i ON i.id = a.target_inbox WHERE a.id = \(account)")
+                "SELECT i.number FROM accounts a JOIN inboxes i ON i.id = a.target_inbox WHERE a.id = \(account)"
+            )
         }
     }
 
     /// Makes an inbox the default within a transaction. It must be verified and not reply-only.
     package func makeDefault(
-        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, _ change: Change
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox,
+        _ change: Change
     ) throws(StoreFailure) {
         try setDefault(connection, user: user, row: inbox.id, change)
         try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
@@ -205,9 +244,11 @@ package struct InboxRepository: Sendable {
     private func setDefault(
         _ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change
     ) throws(StoreFailure) {
-        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = \(user) AND is_default = 1")
         try connection.run(
-            "UPDATE inboxes SET is_default = 1, failures_from = \(Day.number(change.now)) WHERE id = \(id)")
+            "UPDATE inboxes SET is_default = 0 WHERE user_id = \(user) AND is_default = 1")
+        try connection.run(
+            "UPDATE inboxes SET is_default = 1, failures_from = \(Day.number(change.now)) WHERE id = \(id)"
+        )
     }
 
     /// One inbox of a user.
@@ -243,9 +284,12 @@ package struct InboxRepository: Sendable {
     /// user who verified it comes first.
     /// - Parameter anySpelling: whether to add users whose inbox is another spelling of the same
     ///   mailbox, for example `j.doe` and `jdoe` at gmail.com.
-    package func owners(of inbox: InboxAddress, anySpelling: Bool = false) throws(StoreFailure) -> [InboxOwner] {
+    package func owners(
+        of inbox: InboxAddress, anySpelling: Bool = false
+    ) throws(StoreFailure) -> [InboxOwner] {
         let found = index.search(inbox.revealed)
-        let (search, column): (_, SQL) = anySpelling ? (found.canonical, "canonical_index") : (found.exact, "address_index")
+        let (search, column): (_, SQL) =
+            anySpelling ? (found.canonical, "canonical_index") : (found.exact, "address_index")
         return try database.rows(
             """
             SELECT u.handle, i.number, i.verified_at FROM inboxes i JOIN users u ON u.id = i.user_id
@@ -254,33 +298,45 @@ package struct InboxRepository: Sendable {
             """
         ).map { row throws(StoreFailure) in
             let verifiedAt: Int64? = try row["verified_at"]
-            return try InboxOwner(userID: row["handle"], number: row["number"], isVerified: verifiedAt != nil)
+            return try InboxOwner(
+                userID: row["handle"], number: row["number"], isVerified: verifiedAt != nil)
         }
     }
 
     /// The store's id of this inbox of a user; nil if the user does not have it.
-    func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws(StoreFailure) -> Int64? {
+    func row(
+        _ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress
+    ) throws(StoreFailure) -> Int64? {
         let search = index.search(inbox.revealed).exact
         return try connection.value(
-            "SELECT id FROM inboxes WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
+            "SELECT id FROM inboxes WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))"
+        )
     }
 
     private func owned(by id: String) -> StoreFailure {
-        StoreFailure.refused(.exists, "user \(id) already has this inbox: see postern inbox list \(id)")
+        StoreFailure.refused(
+            .exists, "user \(id) already has this inbox: see postern inbox list \(id)")
     }
 
-    private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws(StoreFailure) {
+    private func refuseOwned(
+        _ connection: any DatabaseConnection, _ inbox: InboxAddress
+    ) throws(StoreFailure) {
         let search = index.search(inbox.revealed).exact
         let owned = try connection.row(
-            "SELECT user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL")
+            "SELECT user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL"
+        )
         guard owned == nil else {
-            throw .refused(.exists, "this inbox is already verified for a user, and an inbox belongs to one user")
+            throw .refused(
+                .exists,
+                "this inbox is already verified for a user, and an inbox belongs to one user")
         }
     }
 
     /// Chooses the default again: a verified inbox before an unverified one, then the present
     /// default, then the oldest. A reply-only inbox is never the default.
-    private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws(StoreFailure) {
+    private func updateDefault(
+        _ connection: any DatabaseConnection, user: Int64, _ change: Change
+    ) throws(StoreFailure) {
         let rows = try connection.rows(
             """
             SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END AS is_verified FROM inboxes
@@ -302,18 +358,24 @@ package struct InboxRepository: Sendable {
         let row: SQLRow?
         switch name {
         case .number(let number):
-            row = try connection.row("\(Self.select) WHERE user_id = \(user) AND number = \(number)")
+            row = try connection.row(
+                "\(Self.select) WHERE user_id = \(user) AND number = \(number)")
         case .address(let inbox):
             let search = index.search(inbox.revealed).exact
             row = try connection.row(
-                "\(Self.select) WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
+                "\(Self.select) WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))"
+            )
         }
-        guard let row else { throw .refused(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
+        guard let row else {
+            throw .refused(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)")
+        }
         return try inbox(row: row, user: user)
     }
 
     /// The user's inbox with this id of the store.
-    package func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws(StoreFailure) -> Inbox {
+    package func inbox(
+        _ connection: any DatabaseConnection, user: Int64, row id: Int64
+    ) throws(StoreFailure) -> Inbox {
         let row = try connection.row("\(Self.select) WHERE user_id = \(user) AND id = \(id)")
         guard let row else { throw .refused(.notFound, "this inbox has been removed") }
         return try inbox(row: row, user: user)
@@ -321,8 +383,10 @@ package struct InboxRepository: Sendable {
 
     func inbox(row: SQLRow, user: Int64) throws(StoreFailure) -> Inbox {
         try Inbox(
-            id: row["id"], number: row["number"], address: sealer.inbox(row, user: user), verifiedAt: row["verified_at"],
-            isDefault: row["is_default"], isReplyOnly: row["reply_only"], createdAt: row["created_at"],
+            id: row["id"], number: row["number"], address: sealer.inbox(row, user: user),
+            verifiedAt: row["verified_at"],
+            isDefault: row["is_default"], isReplyOnly: row["reply_only"],
+            createdAt: row["created_at"],
             suspendedAt: row["suspended_at"], suspendedFailures: row["suspended_failures"] ?? 0)
     }
 }

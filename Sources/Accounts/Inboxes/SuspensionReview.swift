@@ -31,7 +31,8 @@ extension InboxRepository {
     ) throws(StoreFailure) -> [ReturnedInboxes] {
         let earlier: SQL = "suspended_at IS NOT NULL AND COALESCE(suspended_rules, 0) < \(rules)"
         // Usually no such suspension exists: then this locks nothing.
-        guard try database.row("SELECT 1 AS found FROM inboxes WHERE \(earlier) LIMIT 1") != nil else { return [] }
+        guard try database.row("SELECT 1 AS found FROM inboxes WHERE \(earlier) LIMIT 1") != nil
+        else { return [] }
         let change = Change(actor: Self.actor, now: now)
         return try events.write(at: now) { connection, tracker throws(StoreFailure) in
             var suspended: [Suspension] = []
@@ -42,7 +43,8 @@ extension InboxRepository {
                 let domain = providers.canonical(inbox.address.revealed).domain
                 suspended.append(
                     Suspension(
-                        provider: ProviderRules.sisters(of: domain).first ?? domain, at: at, user: user, inbox: inbox.id))
+                        provider: ProviderRules.sisters(of: domain).first ?? domain, at: at,
+                        user: user, inbox: inbox.id))
             }
             suspended.sort { ($0.provider, $0.at) < ($1.provider, $1.at) }
             let ended = Self.ofBlocks(suspended)
@@ -51,14 +53,18 @@ extension InboxRepository {
                 try connection.forgetFailures(inbox: suspension.inbox, change)
             }
             let returned = ended.reduce(into: [ReturnedInboxes]()) { all, suspension in
-                let count = all.last.map { $0.provider.hasSameOctets(as: suspension.provider) ? $0.count : 0 } ?? 0
+                let count =
+                    all.last.map {
+                        $0.provider.hasSameOctets(as: suspension.provider) ? $0.count : 0
+                    } ?? 0
                 if count > 0 { all.removeLast() }
                 all.append(ReturnedInboxes(provider: suspension.provider, count: count + 1))
             }
             for group in returned {
                 try connection.audit(
                     change, Self.action, "provider:\(group.provider)",
-                    "\(group.count) inboxes: suspended within a day because of replies that no longer count")
+                    "\(group.count) inboxes: suspended within a day because of replies that no longer count"
+                )
             }
             try connection.run("UPDATE inboxes SET suspended_rules = \(rules) WHERE \(earlier)")
             return returned
@@ -94,7 +100,8 @@ extension InboxRepository {
         var (lines, next) = try audit.page(since: time, action: Self.action, limit: Self.notes)
         for _ in 1..<Self.ranges {
             guard let before = next, lines.count < Self.notes else { break }
-            let (more, further) = try audit.page(since: time, action: Self.action, before: before, limit: Self.notes)
+            let (more, further) = try audit.page(
+                since: time, action: Self.action, before: before, limit: Self.notes)
             lines += more
             next = further
         }

@@ -25,11 +25,13 @@ package struct BlindIndex: Sendable {
         package let key: String
         /// The address, ignoring letter case.
         package let exact: [UInt8]
-        /// The address in its provider's canonical form: one for all spellings that reach one mailbox.
+        /// The address in its provider's canonical form: one for all
+        /// spellings that reach one mailbox.
         package let canonical: [UInt8]
     }
 
-    /// The hashes to search for an address: with the key in use, and with the other one during a rotation.
+    /// The hashes to search for an address: with the key in use, and with the
+    /// other one during a rotation.
     package struct Search {
         package let exact: (SQLValue, SQLValue)
         package let canonical: (SQLValue, SQLValue)
@@ -42,23 +44,30 @@ package struct BlindIndex: Sendable {
         let first = entry(address, set.active)
         let second = set.versions.first { $0 != set.active }.map { entry(address, $0) } ?? first
         return Search(
-            exact: (.blob(first.exact), .blob(second.exact)), canonical: (.blob(first.canonical), .blob(second.canonical)))
+            exact: (.blob(first.exact), .blob(second.exact)),
+            canonical: (.blob(first.canonical), .blob(second.canonical)))
     }
 
-    /// Whether a stored canonical index is that of the mailbox, with the key in use or the other one. Takes constant time.
+    /// Whether a stored canonical index is that of the mailbox, with the key in use or the other
+    /// one. Takes constant time.
     func isCanonical(_ stored: [UInt8], of address: AddrSpec) -> Bool {
-        let matches = keys.current.index.versions.map { constantTimeEqual(stored, entry(address, $0).canonical) }
+        let matches = keys.current.index.versions.map {
+            constantTimeEqual(stored, entry(address, $0).canonical)
+        }
         return matches.contains(true)
     }
 
     /// The canonical form under a permanent key, for hashes that are compared over years.
     package func lasting(_ address: AddrSpec) -> [UInt8] { entry(address, mark).canonical }
 
-    /// A hash of the canonical form under a key used for nothing else. It counts sign-ups, and reveals nothing about
-    /// `canonical`.
+    /// A hash of the canonical form under a key used for nothing else. It counts sign-ups, and
+    /// reveals nothing about `canonical`.
     package func velocity(_ address: AddrSpec) -> [UInt8] {
-        let velocityKey = HMACSHA256.authenticationCode(for: Array("postern velocity key 1".utf8), key: mark.secret)
-        return Array(HMACSHA256.authenticationCode(for: lasting(address), key: velocityKey).prefix(Self.length))
+        let velocityKey = HMACSHA256.authenticationCode(
+            for: Array("postern velocity key 1".utf8), key: mark.secret)
+        return Array(
+            HMACSHA256.authenticationCode(for: lasting(address), key: velocityKey).prefix(
+                Self.length))
     }
 
     private func entry(_ address: AddrSpec, _ key: KeyVersion) -> Entry {
@@ -70,7 +79,10 @@ package struct BlindIndex: Sendable {
     private func hash(_ purpose: String, _ address: AddrSpec, _ key: KeyVersion) -> [UInt8] {
         let local = Array(address.localPart.utf8)
         // The length separates local part and domain, even if they contain the separator.
-        let message = Array("postern inbox \(purpose) 1 \(local.count) ".utf8) + local + Array("@\(address.domain)".utf8)
-        return Array(HMACSHA256.authenticationCode(for: message, key: key.secret).prefix(Self.length))
+        let message =
+            Array("postern inbox \(purpose) 1 \(local.count) ".utf8) + local
+            + Array("@\(address.domain)".utf8)
+        return Array(
+            HMACSHA256.authenticationCode(for: message, key: key.secret).prefix(Self.length))
     }
 }

@@ -13,7 +13,8 @@ extension Store {
     package static func checkKeys(
         _ keys: KeyRing, of database: any Database, isInUse: Bool = true
     ) throws(StoreFailure) {
-        let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
+        let mark = HMACSHA256.authenticationCode(
+            for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
         let text = Base32.characters(fromRandom: mark)
         func stored(_ connection: any DatabaseConnection) throws(StoreFailure) -> String? {
             try connection.value("SELECT value FROM settings WHERE name = 'key_check'")
@@ -29,7 +30,8 @@ extension Store {
         guard known == nil else { return }
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
-                "INSERT INTO settings (name, value) VALUES ('key_check', \(text)) ON CONFLICT (name) DO NOTHING")
+                "INSERT INTO settings (name, value) VALUES ('key_check', \(text)) ON CONFLICT (name) DO NOTHING"
+            )
             try compare(try stored(connection) ?? "", text)
         }
     }
@@ -41,7 +43,8 @@ extension Store {
 
     private static func compare(_ stored: String, _ computed: String) throws(StoreFailure) {
         guard stored == computed else {
-            throw .permanent(.unsealing, "the key file does not belong to this database: restore the right one")
+            throw .permanent(
+                .unsealing, "the key file does not belong to this database: restore the right one")
         }
     }
 }

@@ -1,4 +1,5 @@
-// The key file as text: one key a line, `purpose id state secret`. The server reads and writes the file itself.
+// The key file as text: one key a line, `purpose id state secret`. The server reads and
+// writes the file itself.
 
 import MailCrypto
 import Support
@@ -35,39 +36,47 @@ extension KeyRing {
         for purpose in KeyPurpose.allCases {
             guard let set = self[purpose] else { continue }
             for version in set.versions {
-                text += "\(purpose.rawValue) \(version.idText) \(set.state(of: version).rawValue) \(Hex.encode(version.secret))\n"
+                text +=
+                    "\(purpose.rawValue) \(version.idText) \(set.state(of: version).rawValue) \(Hex.encode(version.secret))\n"
             }
         }
         return text
     }
 
-    /// Reads a key file. Throws `KeyFileError` for an unknown purpose or state, a malformed key, a duplicate id, or a purpose
-    /// without exactly one active key.
+    /// Reads a key file. Throws `KeyFileError` for an unknown purpose or state, a malformed key, a
+    /// duplicate id, or a purpose without exactly one active key.
     package init(fileText: String) throws {
         var versions: [KeyPurpose: [KeyVersion]] = [:]
         var active: [KeyPurpose: KeyVersion] = [:]
         var next: [KeyPurpose: KeyVersion] = [:]
-        for (offset, line) in fileText.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+        for (offset, line) in fileText.split(
+            omittingEmptySubsequences: false, whereSeparator: \.isNewline
+        ).enumerated() {
             let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
             guard let first = words.first, !first.hasPrefix("#") else { continue }
             let number = offset + 1
             guard words.count == 4 else {
-                throw KeyFileError(line: number, message: "a key must be four words: purpose, id, state, secret")
+                throw KeyFileError(
+                    line: number, message: "a key must be four words: purpose, id, state, secret")
             }
             guard let purpose = KeyPurpose(rawValue: String(words[0])) else {
-                throw KeyFileError(line: number, message: "unknown purpose (known: seal, index, token, mark)")
+                throw KeyFileError(
+                    line: number, message: "unknown purpose (known: seal, index, token, mark)")
             }
-            guard words[1].utf8.count == 1, let id = words[1].utf8.first, Base32.isCharacter(id) else {
+            guard words[1].utf8.count == 1, let id = words[1].utf8.first, Base32.isCharacter(id)
+            else {
                 throw KeyFileError(line: number, message: "the id must be one character of a-z 2-7")
             }
             guard let state = KeyState(rawValue: String(words[2])) else {
                 throw KeyFileError(line: number, message: "the state must be next, active or old")
             }
             guard let secret = Hex.decode(words[3].utf8), secret.count == KeyRing.keyLength else {
-                throw KeyFileError(line: number, message: "the secret must be 64 hexadecimal digits")
+                throw KeyFileError(
+                    line: number, message: "the secret must be 64 hexadecimal digits")
             }
             guard versions[purpose, default: []].allSatisfy({ $0.id != id }) else {
-                throw KeyFileError(line: number, message: "a second \(purpose.rawValue) key with this id")
+                throw KeyFileError(
+                    line: number, message: "a second \(purpose.rawValue) key with this id")
             }
             let version = KeyVersion(id: id, secret: secret)
             versions[purpose, default: []].append(version)
@@ -75,12 +84,14 @@ extension KeyRing {
             case .old: break
             case .active:
                 guard active[purpose] == nil else {
-                    throw KeyFileError(line: number, message: "a second active \(purpose.rawValue) key")
+                    throw KeyFileError(
+                        line: number, message: "a second active \(purpose.rawValue) key")
                 }
                 active[purpose] = version
             case .next:
                 guard next[purpose] == nil else {
-                    throw KeyFileError(line: number, message: "a second next \(purpose.rawValue) key")
+                    throw KeyFileError(
+                        line: number, message: "a second next \(purpose.rawValue) key")
                 }
                 next[purpose] = version
             }
@@ -94,14 +105,21 @@ extension KeyRing {
         let mark = versions[.mark] == nil ? nil : try set(.mark)
         self.init(seal: try set(.seal), index: try set(.index), token: try set(.token), mark: mark)
         guard index.versions.count <= 2 else {
-            throw KeyFileError(line: 0, message: "at most two index keys are allowed: an inbox is searched with both")
+            throw KeyFileError(
+                line: 0,
+                message: "at most two index keys are allowed: an inbox is searched with both")
         }
         guard mark?.versions.count ?? 1 == 1 else {
             throw KeyFileError(
-                line: 0, message: "at most one mark key is allowed: the values of its hashes are not stored, so they cannot be hashed again")
+                line: 0,
+                message:
+                    "at most one mark key is allowed: the values of its hashes are not stored, so they cannot be hashed again"
+            )
         }
         guard index.versions.count == 1 || mark != nil else {
-            throw KeyFileError(line: 0, message: "two index keys need a mark key: postern keys file rotate adds it")
+            throw KeyFileError(
+                line: 0, message: "two index keys need a mark key: postern keys file rotate adds it"
+            )
         }
     }
 }

@@ -22,7 +22,8 @@ extension DatabaseConnection {
     /// Throws `staleKeys` if new values must use another key than this process has. Then its key
     /// file is older, and its values could not be read after the old key is removed.
     package func require(_ purpose: KeyPurpose, _ id: String) throws(StoreFailure) {
-        let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
+        let wanted: String? = try value(
+            "SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
         guard let wanted, wanted != id else { return }
         throw .temporary(
             .staleKeys,
@@ -34,7 +35,8 @@ extension DatabaseConnection {
     /// before a rotation.
     func requireDemanded(_ keys: KeyRing) throws(StoreFailure) {
         for purpose in KeyPurpose.allCases {
-            let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
+            let wanted: String? = try value(
+                "SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
             guard let wanted, keys[purpose]?[wanted] == nil else { continue }
             throw .permanent(
                 .unsealing,

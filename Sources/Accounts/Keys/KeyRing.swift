@@ -18,7 +18,8 @@ package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
 
 /// One version of a key.
 package struct KeyVersion: Sendable, Hashable {
-    /// One base32 character (ASCII), unique within the purpose; part of tokens, and stored with sealed values.
+    /// One base32 character (ASCII), unique within the purpose; part of tokens, and
+    /// stored with sealed values.
     package let id: UInt8
     /// 32 octets.
     package let secret: [UInt8]
@@ -64,7 +65,9 @@ package struct KeySet: Sendable, Hashable {
     /// The versions that no longer make values.
     package var old: [KeyVersion] { versions.filter { state(of: $0) == .old } }
 
-    package func state(of version: KeyVersion) -> KeyState { version == active ? .active : version == next ? .next : .old }
+    package func state(of version: KeyVersion) -> KeyState {
+        version == active ? .active : version == next ? .next : .old
+    }
 
     /// The version with this id; nil if it was retired.
     package subscript(id: UInt8) -> KeyVersion? { versions.first { $0.id == id } }
@@ -107,14 +110,16 @@ package struct KeyRing: Sendable, Hashable {
     /// The same ring with other versions for a purpose.
     package func with(_ set: KeySet, for purpose: KeyPurpose) -> KeyRing {
         KeyRing(
-            seal: purpose == .seal ? set : seal, index: purpose == .index ? set : index, token: purpose == .token ? set : token,
+            seal: purpose == .seal ? set : seal, index: purpose == .index ? set : index,
+            token: purpose == .token ? set : token,
             mark: purpose == .mark ? set : mark)
     }
 
     /// Length of every key in octets: for AES-256 and for HMAC-SHA-256.
     package static let keyLength = 32
 
-    /// A new ring with one version `a` for each purpose, from 96 random octets. Nil if there are fewer.
+    /// A new ring with one version `a` for each purpose, from 96 random
+    /// octets. Nil if there are fewer.
     package init?(random: [UInt8]) {
         guard random.count >= 3 * Self.keyLength else { return nil }
         func set(_ number: Int) -> KeySet {

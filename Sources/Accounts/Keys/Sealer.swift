@@ -48,7 +48,8 @@ package enum SealContext {
         case .givenName(let user): Array("postern given name 1 \(user)".utf8)
         case .inbox(let user): Array("postern inbox 1 \(user)".utf8)
         case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
-        case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
+        case .dkimKey(let domain, let selector):
+            Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
         case .identityKey(let keyID): Array("postern identity key 1 \(keyID)".utf8)
         case .passkeyName(let user): Array("postern passkey name 1 \(user)".utf8)
         case .authenticator(let user): Array("postern authenticator 1 \(user)".utf8)
@@ -67,7 +68,8 @@ package struct Sealer: Sendable {
     private let keys: KeyHolder
     /// Plaintexts are padded to a multiple of this, so that their length reveals almost nothing.
     private static let block = 64
-    /// GCM with random nonces allows 2^32 values a key (NIST SP 800-38D section 8.3): far beyond any number of inboxes.
+    /// GCM with random nonces allows 2^32 values a key (NIST SP 800-38D section 8.3): far
+    /// beyond any number of inboxes.
     private static let nonceLength = 12
 
     init(keys: KeyHolder) { self.keys = keys }
@@ -85,34 +87,44 @@ package struct Sealer: Sendable {
     ) throws(StoreFailure) -> SealedValue {
         let active = keys.current.seal.active
         try connection?.require(.seal, active.idText)
-        guard plaintext.count <= 0xFFFF else { throw .refused(.invalid, "the value is longer than 65535 octets") }
+        guard plaintext.count <= 0xFFFF else {
+            throw .refused(.invalid, "the value is longer than 65535 octets")
+        }
         var padded = [UInt8(plaintext.count >> 8), UInt8(plaintext.count & 0xFF)] + plaintext
         let rest = padded.count % Self.block
         if rest > 0 { padded += [UInt8](repeating: 0, count: Self.block - rest) }
         do {
             let nonce = try SecureRandom.bytes(count: Self.nonceLength)
-            let sealed = try AESGCM.seal(padded, key: active.secret, nonce: nonce, associatedData: context.octets)
+            let sealed = try AESGCM.seal(
+                padded, key: active.secret, nonce: nonce, associatedData: context.octets)
             return SealedValue(key: active.idText, octets: nonce + sealed)
         } catch {
             throw .temporary(.resources, "sealing failed: \(error)")
         }
     }
 
-    /// Opens a value. Throws `unsealing` if its key is missing, or if the value was changed or moved.
-    package func open(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> [UInt8] {
+    /// Opens a value. Throws `unsealing` if its key is missing, or if the
+    /// value was changed or moved.
+    package func open(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> [UInt8]
+    {
         guard let key = keys.current.seal[value.key] else {
-            throw .permanent(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")
+            throw .permanent(
+                .unsealing, "a value was sealed with key \(value.key), which the key file lacks")
         }
         guard value.octets.count > Self.nonceLength,
             let padded = try? AESGCM.open(
-                Array(value.octets[Self.nonceLength...]), key: key.secret, nonce: Array(value.octets[..<Self.nonceLength]),
+                Array(value.octets[Self.nonceLength...]), key: key.secret,
+                nonce: Array(value.octets[..<Self.nonceLength]),
                 associatedData: context.octets),
             padded.count >= 2
         else {
-            throw .permanent(.unsealing, "a sealed value cannot be opened: wrong key file, or changed data")
+            throw .permanent(
+                .unsealing, "a sealed value cannot be opened: wrong key file, or changed data")
         }
         let length = Int(padded[0]) << 8 | Int(padded[1])
-        guard length <= padded.count - 2 else { throw .permanent(.unsealing, "a sealed value has an impossible length") }
+        guard length <= padded.count - 2 else {
+            throw .permanent(.unsealing, "a sealed value has an impossible length")
+        }
         return Array(padded[2..<(2 + length)])
     }
 
@@ -124,13 +136,17 @@ package struct Sealer: Sendable {
     }
 
     /// Opens text.
-    package func openText(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> String {
+    package func openText(
+        _ value: SealedValue, _ context: SealContext
+    ) throws(StoreFailure) -> String {
         String(decoding: try open(value, context), as: UTF8.self)
     }
 
     /// A user's name from the columns `name_key` and `name_sealed`; nil if they are NULL.
     package func name(_ row: SQLRow, user: Int64) throws(StoreFailure) -> String? {
-        try SealedValue(row: row, "name").map { row throws(StoreFailure) in try openText(row, .userName(user: user)) }
+        try SealedValue(row: row, "name").map { row throws(StoreFailure) in
+            try openText(row, .userName(user: user))
+        }
     }
 
     /// An inbox address from the columns `address_key` and `address_sealed`.
@@ -148,17 +164,21 @@ package struct Sealer: Sendable {
         let local = Array(address.localPart.utf8)
         guard local.count <= 0xFFFF else { throw .refused(.invalid, "the address is too long") }
         return try seal(
-            [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)
+            [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local
+                + Array(address.domain.utf8), context, connection)
     }
 
     /// Opens an address.
-    package func openAddress(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> AddrSpec {
+    package func openAddress(
+        _ value: SealedValue, _ context: SealContext
+    ) throws(StoreFailure) -> AddrSpec {
         let octets = try open(value, context)
         guard octets.count >= 2, octets.count - 2 >= Int(octets[0]) << 8 | Int(octets[1]) else {
             throw .permanent(.unsealing, "a sealed address has an impossible length")
         }
         let end = 2 + (Int(octets[0]) << 8 | Int(octets[1]))
         return AddrSpec(
-            localPart: String(decoding: octets[2..<end], as: UTF8.self), domain: String(decoding: octets[end...], as: UTF8.self))
+            localPart: String(decoding: octets[2..<end], as: UTF8.self),
+            domain: String(decoding: octets[end...], as: UTF8.self))
     }
 }

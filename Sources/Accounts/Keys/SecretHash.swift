@@ -5,8 +5,8 @@ import Database
 import MailCrypto
 import Support
 
-/// Hashes secrets under the key of marks, of which there is exactly one version: issued secrets stay valid when other keys
-/// rotate.
+/// Hashes secrets under the key of marks, of which there is exactly one version: issued secrets
+/// stay valid when other keys rotate.
 package struct SecretHash: Sendable, SecretHolder {
     /// The purpose of a secret. A secret made for one purpose is not valid for another.
     package enum Purpose: String {
@@ -51,11 +51,14 @@ package struct SecretHash: Sendable, SecretHolder {
     /// 32 octets.
     /// - Parameter context: a further value that the secret is bound to, without spaces.
     package func hash(_ purpose: Purpose, _ secret: String, context: String = "-") -> [UInt8] {
-        HMACSHA256.authenticationCode(for: Array("postern \(purpose.rawValue) 1 \(context) \(secret)".utf8), key: key)
+        HMACSHA256.authenticationCode(
+            for: Array("postern \(purpose.rawValue) 1 \(context) \(secret)".utf8), key: key)
     }
 
     /// 160 random bits in base32, for a link or a cookie.
-    package static func newToken() throws(StoreFailure) -> String { Base32.characters(fromRandom: try SecureRandom.octets(32)) }
+    package static func newToken() throws(StoreFailure) -> String {
+        Base32.characters(fromRandom: try SecureRandom.octets(32))
+    }
 
     /// The prefix of our access tokens; a `newToken` follows.
     package static let accessTokenPrefix = "pa_"
@@ -78,12 +81,16 @@ package struct SecretHash: Sendable, SecretHolder {
     }
 
     /// 40 random bits.
-    static func newNonce() throws(StoreFailure) -> Int64 { try SecureRandom.octets(5).reduce(0) { $0 << 8 | Int64($1) } }
+    static func newNonce() throws(StoreFailure) -> Int64 {
+        try SecureRandom.octets(5).reduce(0) { $0 << 8 | Int64($1) }
+    }
 }
 
 extension SecureRandom {
     /// Octets from the process's generator, at most 65536; its failure is temporary.
     package static func octets(_ count: Int) throws(StoreFailure) -> [UInt8] {
-        do { return try bytes(count: count) } catch { throw .temporary(.resources, "random octets are unavailable: \(error)") }
+        do { return try bytes(count: count) } catch {
+            throw .temporary(.resources, "random octets are unavailable: \(error)")
+        }
     }
 }

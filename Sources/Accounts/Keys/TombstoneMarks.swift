@@ -12,7 +12,8 @@ package struct TombstoneMarks: Sendable, SecretHolder {
 
     init(keys: KeySet) {
         func key(_ purpose: String) -> [UInt8] {
-            HMACSHA256.authenticationCode(for: Array("postern \(purpose) key 1".utf8), key: keys.active.secret)
+            HMACSHA256.authenticationCode(
+                for: Array("postern \(purpose) key 1".utf8), key: keys.active.secret)
         }
         tombstoneKey = key("tombstone")
         nameKey = key("retired name")

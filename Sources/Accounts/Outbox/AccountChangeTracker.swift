@@ -1,4 +1,5 @@
-// The only place where an account change becomes an event: all changes of forwarding, consent or existence go through it.
+// The only place where an account change becomes an event: all changes of forwarding, consent or
+// existence go through it.
 
 import Database
 import Foundation
@@ -27,7 +28,9 @@ package struct AccountEvents: Sendable {
     /// the delivery is woken after the commit.
     /// - Parameter now: seconds since 1970.
     package func write<T>(
-        at now: Int64, _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker) throws(StoreFailure) -> T
+        at now: Int64,
+        _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker)
+            throws(StoreFailure) -> T
     ) throws(StoreFailure) -> T {
         let (value, isTold) = try database.write(.durable) { connection throws(StoreFailure) in
             let tracker = AccountChangeTracker(connection)
@@ -49,10 +52,14 @@ package struct EventMoment {
     /// Since 1970, as sent to endpoints.
     let milliseconds: Int64
 
-    /// - Parameter seconds: since 1970. The system clock adds the milliseconds if it shows the same time.
+    /// - Parameter seconds: since 1970. The system clock adds the milliseconds if
+    ///   it shows the same time.
     package init(_ seconds: Int64) {
         let exact = Int64(Date().timeIntervalSince1970 * 1000)
-        self.init(seconds, milliseconds: (seconds * 1000..<(seconds + 2) * 1000).contains(exact) ? exact : seconds * 1000)
+        self.init(
+            seconds,
+            milliseconds: (seconds * 1000..<(seconds + 2) * 1000).contains(exact)
+                ? exact : seconds * 1000)
     }
 
     private init(_ seconds: Int64, milliseconds: Int64) {
@@ -61,7 +68,9 @@ package struct EventMoment {
 
     /// Later than the last event, even if the clock was set back: receivers ignore an event that is
     /// older than the last one they got.
-    func after(_ last: Int64) -> EventMoment { EventMoment(seconds, milliseconds: max(milliseconds, last + 1)) }
+    func after(_ last: Int64) -> EventMoment {
+        EventMoment(seconds, milliseconds: max(milliseconds, last + 1))
+    }
 }
 
 /// Compares what endpoints may know about accounts before and after a change. For one transaction.
@@ -123,7 +132,9 @@ package final class AccountChangeTracker {
     /// Notes that an account's user objects to a decision about a group of apps. If the apps have
     /// moved to another team, no endpoint is notified, because that team does not know the
     /// decision.
-    package func note(objectionOf account: Int64, group: Int64, team: Int64, decision: String) throws(StoreFailure) {
+    package func note(
+        objectionOf account: Int64, group: Int64, team: Int64, decision: String
+    ) throws(StoreFailure) {
         let rows = try connection.rows(
             """
             SELECT e.id, a.sub, a.event_time, e.dialect, s.types FROM accounts a
@@ -132,7 +143,9 @@ package final class AccountChangeTracker {
             """)
         for row in rows where try WantedEvents(row: row).contains(.checkObjected) {
             notices.append(
-                try Notice(type: .checkObjected, account: account, endpoint: row["id"], sub: row["sub"], decision: decision))
+                try Notice(
+                    type: .checkObjected, account: account, endpoint: row["id"], sub: row["sub"],
+                    decision: decision))
             lastTimes[account] = try row["event_time"]
         }
     }
@@ -146,10 +159,14 @@ package final class AccountChangeTracker {
     /// Notes an event although nothing about the account differs. Every endpoint of apps that the
     /// user still uses is notified if it wants this type.
     /// - Parameter detail: as in `outbox.detail` for this type.
-    package func note(_ type: EventType, of scope: AccountScope, detail: String? = nil) throws(StoreFailure) {
+    package func note(
+        _ type: EventType, of scope: AccountScope, detail: String? = nil
+    ) throws(StoreFailure) {
         for known in try read(scope) where known.isAuthorized && known.wanted.contains(type) {
             notices.append(
-                Notice(type: type, account: known.account, endpoint: known.endpoint, sub: known.sub, detail: detail))
+                Notice(
+                    type: type, account: known.account, endpoint: known.endpoint, sub: known.sub,
+                    detail: detail))
         }
     }
 
@@ -166,26 +183,33 @@ package final class AccountChangeTracker {
         // One `txn` for one change of one account. If two accounts had the same one, teams would
         // learn that both belong to one user.
         var transactions: [Int64: String] = [:]
-        for account in Set(before.map(\.account) + notices.map(\.account)) { transactions[account] = try Self.jti() }
+        for account in Set(before.map(\.account) + notices.map(\.account)) {
+            transactions[account] = try Self.jti()
+        }
         for was in before {
             for change in try changes(was, after[was.key]) where was.wanted.contains(change.type) {
                 let moment = moment.after(lastTimes[was.account] ?? 0)
                 try connection.post(
-                    change.type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: change.email,
-                    detail: change.former, jti: try Self.jti(), txn: transactions[was.account], at: moment)
+                    change.type, endpoint: was.endpoint, account: was.account, sub: was.sub,
+                    email: change.email,
+                    detail: change.former, jti: try Self.jti(), txn: transactions[was.account],
+                    at: moment)
                 told[was.account] = moment
             }
         }
         for notice in notices {
             let moment = moment.after(lastTimes[notice.account] ?? 0)
             try connection.post(
-                notice.type, endpoint: notice.endpoint, account: notice.account, sub: notice.sub, email: nil,
-                decision: notice.decision, detail: notice.detail, jti: try Self.jti(), txn: transactions[notice.account],
+                notice.type, endpoint: notice.endpoint, account: notice.account, sub: notice.sub,
+                email: nil,
+                decision: notice.decision, detail: notice.detail, jti: try Self.jti(),
+                txn: transactions[notice.account],
                 at: moment)
             told[notice.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
-            try connection.run("UPDATE accounts SET event_time = \(moment.milliseconds) WHERE id = \(account)")
+            try connection.run(
+                "UPDATE accounts SET event_time = \(moment.milliseconds) WHERE id = \(account)")
         }
         return !told.isEmpty
     }
@@ -215,20 +239,27 @@ package final class AccountChangeTracker {
         }
         guard was.isAuthorized else { return [] }
         guard now.isAuthorized else { return [Difference(type: .consentRevoked, email: nil)] }
-        guard let wasReachable = was.isReachable, let isReachable = now.isReachable else { return [] }
+        guard let wasReachable = was.isReachable, let isReachable = now.isReachable else {
+            return []
+        }
         var changes: [Difference] = []
         if was.wanted.isStream, let email = now.email, email != was.email {
-            let former = if let email = was.email { email as String? } else { try former(of: was.account) }
-            if let former { changes.append(Difference(type: .identifierChanged, email: email, former: former)) }
+            let former =
+                if let email = was.email { email as String? } else { try former(of: was.account) }
+            if let former {
+                changes.append(Difference(type: .identifierChanged, email: email, former: former))
+            }
         }
         if wasReachable != isReachable || isReachable && was.email != now.email {
             changes.append(
                 isReachable
-                    ? Difference(type: .emailEnabled, email: now.email) : Difference(type: .emailDisabled, email: was.email))
+                    ? Difference(type: .emailEnabled, email: now.email)
+                    : Difference(type: .emailDisabled, email: was.email))
         }
         // While forwarding is off, no mail waits and none is resumed.
         if was.isWaiting != now.isWaiting, isReachable {
-            changes.append(Difference(type: now.isWaiting ? .inboxSuspended : .inboxResumed, email: nil))
+            changes.append(
+                Difference(type: now.isWaiting ? .inboxSuspended : .inboxResumed, email: nil))
         }
         return changes
     }
@@ -240,7 +271,9 @@ package final class AccountChangeTracker {
             SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 0
             ORDER BY ordinal DESC LIMIT 1
             """)
-        return try row.map { row throws(StoreFailure) in "\(try row["local_part"] as String)@\(try row["domain"] as String)" }
+        return try row.map { row throws(StoreFailure) in
+            "\(try row["local_part"] as String)@\(try row["domain"] as String)"
+        }
     }
 
     /// Joins the endpoint of a group and its stream, as `e` and `s`.
@@ -289,14 +322,21 @@ package final class AccountChangeTracker {
             case .inbox(let inbox):
                 "\(Self.ofApps) AND a.user_id = (SELECT user_id FROM inboxes WHERE id = \(inbox)) AND a.target_inbox = \(inbox)"
             }
-        return try connection.rows("\(condition) ORDER BY a.id, g.id, e.id").map { row throws(StoreFailure) in
-            let (account, state, kind): (Int64, Grant.State, EmailKind) = try (row["id"], row["state"], row["email_kind"])
+        return try connection.rows("\(condition) ORDER BY a.id, g.id, e.id").map {
+            row throws(StoreFailure) in
+            let (account, state, kind): (Int64, Grant.State, EmailKind) = try (
+                row["id"], row["state"], row["email_kind"]
+            )
             let (local, domain): (String?, String?) = try (row["local_part"], row["domain"])
             lastTimes[account] = try row["event_time"]
-            let (isReachable, isSuspended): (Bool, Bool) = try (row["is_reachable"], row["is_suspended"])
+            let (isReachable, isSuspended): (Bool, Bool) = try (
+                row["is_reachable"], row["is_suspended"]
+            )
             return try Known(
-                account: account, endpoint: row["endpoint_id"], sub: row["sub"], isAuthorized: state == .authorized,
-                isReachable: kind == .privateRelay ? isReachable : nil, isWaiting: isReachable && isSuspended,
+                account: account, endpoint: row["endpoint_id"], sub: row["sub"],
+                isAuthorized: state == .authorized,
+                isReachable: kind == .privateRelay ? isReachable : nil,
+                isWaiting: isReachable && isSuspended,
                 email: local.map { "\($0)@\(domain ?? "")" }, wanted: WantedEvents(row: row))
         }
     }
@@ -314,7 +354,9 @@ package struct WantedEvents: Sendable, Hashable {
         isStream = dialect == .sharedSignals
         self.types =
             isStream
-            ? types.map { Set($0.split(separator: " ").compactMap { EventType(rawValue: String($0)) }) } : EventType.notifications
+            ? types.map {
+                Set($0.split(separator: " ").compactMap { EventType(rawValue: String($0)) })
+            } : EventType.notifications
     }
 
     package func contains(_ type: EventType) -> Bool { types?.contains(type) ?? true }
@@ -327,7 +369,8 @@ extension DatabaseConnection {
     ///   - email, decision, detail: the values that the type needs.
     ///   - txn: the same in all events of one change (RFC 8417 section 2.2).
     package func post(
-        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, decision: String? = nil,
+        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?,
+        decision: String? = nil,
         detail: String? = nil, jti: String, txn: String? = nil, at moment: EventMoment
     ) throws(StoreFailure) {
         try run(

@@ -26,10 +26,14 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     /// - Parameter name: the name of the URL in the message.
     package init(_ text: String, name: String = "the endpoint's URL") throws(StoreFailure) {
         func invalid(_ message: String) -> StoreFailure { .refused(.invalid, "\(name) \(message)") }
-        guard text.utf8.count <= Self.maximumLength else { throw invalid("is longer than \(Self.maximumLength) octets") }
+        guard text.utf8.count <= Self.maximumLength else {
+            throw invalid("is longer than \(Self.maximumLength) octets")
+        }
         let unsafe: [UInt8] = Array("\"<>\\^`{|}".utf8)
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !unsafe.contains($0) }) else {
-            throw invalid("may contain only printable ASCII: write other characters as %XX, and domains in A-labels")
+            throw invalid(
+                "may contain only printable ASCII: write other characters as %XX, and domains in A-labels"
+            )
         }
         let scheme = text.prefix { $0 != ":" }
         switch scheme.lowercased() {
@@ -46,13 +50,19 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         guard !authority.contains("@") else { throw invalid("must not contain a user or password") }
         var digits: Substring?
         if authority.first == "[" {
-            guard let close = authority.firstIndex(of: "]") else { throw invalid("contains an address without ]") }
+            guard let close = authority.firstIndex(of: "]") else {
+                throw invalid("contains an address without ]")
+            }
             let after = authority[authority.index(after: close)...]
-            guard after.isEmpty || after.first == ":" else { throw invalid("contains unexpected text after ]") }
+            guard after.isEmpty || after.first == ":" else {
+                throw invalid("contains unexpected text after ]")
+            }
             digits = after.isEmpty ? nil : after.dropFirst()
             let literal = authority[authority.index(after: authority.startIndex)..<close]
             let isPlain = literal.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." }
-            guard isPlain, literal.contains(":") else { throw invalid("has no IPv6 address in its brackets") }
+            guard isPlain, literal.contains(":") else {
+                throw invalid("has no IPv6 address in its brackets")
+            }
             host = literal.lowercased()
             isAddress = true
         } else {
@@ -71,7 +81,8 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
             }
         }
         if let digits {
-            guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            guard (1...5).contains(digits.utf8.count),
+                digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
                 let number = Int(digits), (1...65_535).contains(number)
             else { throw invalid("must have a port from 1 to 65535") }
             port = number
@@ -85,12 +96,14 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
         description = "\(isSecure ? "https" : "http")://\(shownHost)\(shownPort)\(target)"
     }
 
-    /// Four decimal numbers of 0 … 255 without leading zeros; other forms of an IPv4 address are not accepted as hosts.
+    /// Four decimal numbers of 0 … 255 without leading zeros; other forms of an IPv4 address
+    /// are not accepted as hosts.
     private static func ipv4(_ text: Substring) -> String? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
         for part in parts {
-            guard (1...3).contains(part.utf8.count), part.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            guard (1...3).contains(part.utf8.count),
+                part.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
                 part == "0" || part.first != "0", let number = Int(part), number <= 255
             else { return nil }
         }

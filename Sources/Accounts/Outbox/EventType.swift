@@ -31,7 +31,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// The fixed facts of a type.
     package struct Facts: Sendable {
         package let topic: Topic
-        /// In security event tokens: of the RISC Profile 1.0, CAEP 1.0 or SSF 1.0, and our own for all others.
+        /// In security event tokens: of the RISC Profile 1.0, CAEP 1.0 or SSF
+        /// 1.0, and our own for all others.
         package let uri: String
         /// For a team with an endpoint: what happened and what to do, in Markdown; nil if the type
         /// goes only to streams.
@@ -45,7 +46,9 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             package let remedy: String
         }
 
-        fileprivate init(_ topic: Topic, _ uri: String, endpoint: (String, String)? = nil, stream: String? = nil) {
+        fileprivate init(
+            _ topic: Topic, _ uri: String, endpoint: (String, String)? = nil, stream: String? = nil
+        ) {
             self.topic = topic
             self.uri = uri
             self.endpoint = endpoint.map(Advice.init)
@@ -63,7 +66,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
                         + "remains", "stop writing; mail is refused (`550 5.2.1`)"
                 ),
                 stream:
-                    "mail no longer reaches the user; `email` is the relay address. An earlier `inbox-suspended` no longer holds")
+                    "mail no longer reaches the user; `email` is the relay address. An earlier `inbox-suspended` no longer holds"
+            )
         case .emailEnabled:
             Facts(
                 .account, "urn:postern:event:email-enabled",
@@ -106,9 +110,13 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
         case .identifierChanged:
             Facts(
                 .account, SecurityEventURI.identifierChanged,
-                stream: "the relay address changed: the subject is the old one (`email`), `new-value` the new one")
+                stream:
+                    "the relay address changed: the subject is the old one (`email`), `new-value` the new one"
+            )
         case .sessionRevoked:
-            Facts(.account, SecurityEventURI.sessionRevoked, stream: "the user ended all sessions on /me")
+            Facts(
+                .account, SecurityEventURI.sessionRevoked,
+                stream: "the user ended all sessions on /me")
         case .credentialChange:
             Facts(
                 .account, SecurityEventURI.credentialChange,
@@ -119,7 +127,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             Facts(
                 .account, SecurityEventURI.assuranceLevelChange,
                 stream:
-                    "`namespace` is `postern`; `phr` with the first passkey, `mail` without one: as in `acr` of identity tokens")
+                    "`namespace` is `postern`; `phr` with the first passkey, `mail` without one: as in `acr` of identity tokens"
+            )
         case .inboxSuspended:
             Facts(
                 .account, "urn:postern:event:inbox-suspended",
@@ -133,17 +142,22 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
         case .refusals:
             Facts(
                 .team, "urn:postern:event:refusals",
-                stream: "once an hour, if mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
+                stream:
+                    "once an hour, if mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
                     + "`refusals`, the 50 most frequent kinds with `answer`, `reason`, `source`, `count`. The subject is the stream"
             )
         case .verification:
             Facts(
                 .stream, SecurityEventURI.verification,
-                stream: "the receiver wants to see that its stream works; the subject is the stream (`opaque`)")
+                stream:
+                    "the receiver wants to see that its stream works; the subject is the stream (`opaque`)"
+            )
         case .streamUpdated:
             Facts(
                 .stream, SecurityEventURI.streamUpdated,
-                stream: "the operator changed the status of the stream, which is the subject (`opaque`)")
+                stream:
+                    "the operator changed the status of the stream, which is the subject (`opaque`)"
+            )
         case .sourceUnproved:
             Facts(
                 .source, "urn:postern:event:source-unproved",
@@ -156,7 +170,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             Facts(
                 .source, "urn:postern:event:source-stopped",
                 endpoint: (
-                    "the domain stopped serving: mail from it is refused", "the same; it serves again once the record is seen"
+                    "the domain stopped serving: mail from it is refused",
+                    "the same; it serves again once the record is seen"
                 ))
         case .test:
             Facts(
@@ -167,7 +182,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
 
     /// The types that also exist as Apple's notifications. Streams have all types except those
     /// about sources.
-    package static let notifications = Set(allCases.filter { $0.facts.endpoint != nil && $0.facts.topic != .source })
+    package static let notifications = Set(
+        allCases.filter { $0.facts.endpoint != nil && $0.facts.topic != .source })
     /// The types about a stream itself. Receivers do not request them.
     package static let ofStreams: Set<EventType> = [.verification, .streamUpdated, .test]
 

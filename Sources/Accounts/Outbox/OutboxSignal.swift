@@ -2,7 +2,8 @@
 
 import Synchronization
 
-/// Raised after the commit of a transaction that wrote events. Events of other processes are found by polling.
+/// Raised after the commit of a transaction that wrote events. Events of other processes
+/// are found by polling.
 package final class OutboxSignal: Sendable {
     private let handlers = Mutex<[@Sendable () -> Void]>([])
 
@@ -10,7 +11,9 @@ package final class OutboxSignal: Sendable {
 
     /// Calls the handler at every raise from now on, on the thread that made the change. The
     /// handler must return at once.
-    package func onRaise(_ handler: @escaping @Sendable () -> Void) { handlers.withLock { $0.append(handler) } }
+    package func onRaise(_ handler: @escaping @Sendable () -> Void) {
+        handlers.withLock { $0.append(handler) }
+    }
 
     package func raise() {
         for handler in handlers.withLock({ $0 }) { handler() }

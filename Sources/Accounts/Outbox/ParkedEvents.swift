@@ -21,6 +21,8 @@ extension ParkedEvents {
             JOIN app_groups g ON g.id = p.group_id JOIN teams t ON t.id = g.team_id
             WHERE p.events > 0 GROUP BY t.handle ORDER BY t.handle
             """
-        ).map { row throws(StoreFailure) in try ParkedEvents(team: row["handle"], events: row["events"]) }
+        ).map { row throws(StoreFailure) in
+            try ParkedEvents(team: row["handle"], events: row["events"])
+        }
     }
 }

@@ -24,12 +24,16 @@ package struct AggregateReportRepository: Sendable {
     /// Adds a report.
     /// - Parameter reporter: the domain that is proved to have written it.
     /// - Returns: false if it is known, or if more than the limit came in the last 24 hours.
-    package func add(_ report: AggregateReport, reporter: String, now: Int64) throws(StoreFailure) -> Bool {
+    package func add(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let since = now - 86_400
             let own: Int64? = try connection.value(
-                "SELECT COUNT(*) FROM aggregate_reports WHERE reporter = \(reporter) AND received_at > \(since)")
-            let all: Int64? = try connection.value("SELECT COUNT(*) FROM aggregate_reports WHERE received_at > \(since)")
+                "SELECT COUNT(*) FROM aggregate_reports WHERE reporter = \(reporter) AND received_at > \(since)"
+            )
+            let all: Int64? = try connection.value(
+                "SELECT COUNT(*) FROM aggregate_reports WHERE received_at > \(since)")
             guard own ?? 0 < Self.dailyLimit, all ?? 0 < Self.wholeLimit else { return false }
             let number: Int64? = try connection.value(
                 """
@@ -59,7 +63,8 @@ package struct AggregateReportRepository: Sendable {
             """
         ).map { row throws(StoreFailure) in
             try Summary(
-                domain: row["domain"], reporter: row["reporter"], reports: row["reports"], passed: row["passed"],
+                domain: row["domain"], reporter: row["reporter"], reports: row["reports"],
+                passed: row["passed"],
                 failed: row["failed"])
         }
     }
@@ -85,11 +90,13 @@ package struct AggregateReportRepository: Sendable {
             """
         ).map { row throws(StoreFailure) in
             try Failing(
-                address: row["address"], disposition: row["disposition"], reporters: row["reporters"], messages: row["messages"])
+                address: row["address"], disposition: row["disposition"],
+                reporters: row["reporters"], messages: row["messages"])
         }
     }
 
-    /// Deletes reports received before a time, at most `limit`, each with up to fifty hosts. Returns the number.
+    /// Deletes reports received before a time, at most `limit`, each with up to fifty
+    /// hosts. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 50) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

@@ -19,7 +19,9 @@ package struct ComplaintRepository: Sendable {
     ///   - mark: of the message that the complaint names; each counts once a day.
     ///   - day: days since 1970 UTC.
     /// - Returns: false if the complaint is already known, or the account was deleted.
-    package func record(account: Int64, mark: [UInt8], day: Int64, now: Int64) throws(StoreFailure) -> Bool {
+    package func record(
+        account: Int64, mark: [UInt8], day: Int64, now: Int64
+    ) throws(StoreFailure) -> Bool {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let daily = mark + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
             guard
@@ -30,13 +32,15 @@ package struct ComplaintRepository: Sendable {
                     ON CONFLICT (account_id, purpose, mark) DO NOTHING
                     """) > 0
             else { return false }
-            try connection.count(DailyCounter(accountNumber: account, day: day, kind: .complaints, count: 1))
+            try connection.count(
+                DailyCounter(accountNumber: account, day: day, kind: .complaints, count: 1))
             try tracker.note(complaintOf: account)
             return true
         }
     }
 
-    /// The days since `day` on which users of a team complained, the latest first; only while counters are kept.
+    /// The days since `day` on which users of a team complained, the latest first; only
+    /// while counters are kept.
     package func days(team: Int64, since day: Int64) throws(StoreFailure) -> [ComplaintDay] {
         try events.database.rows(
             // The kind is a literal, because the database uses the index only for a value that it
@@ -48,7 +52,8 @@ package struct ComplaintRepository: Sendable {
             GROUP BY c.day ORDER BY c.day DESC
             """
         ).map { row throws(StoreFailure) in
-            try ComplaintDay(day: row["day"], complaints: row["complaints"], accounts: row["accounts"])
+            try ComplaintDay(
+                day: row["day"], complaints: row["complaints"], accounts: row["accounts"])
         }
     }
 }

@@ -3,8 +3,9 @@
 import Database
 import Synchronization
 
-/// Counts from any thread; `flush` writes the collected counts in few transactions. The owner flushes about every second, and
-/// again at shutdown. Counts since the last flush are lost if the process is killed.
+/// Counts from any thread; `flush` writes the collected counts in few transactions. The owner
+/// flushes about every second, and again at shutdown. Counts since the last flush are lost if
+/// the process is killed.
 package final class CounterBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
@@ -78,7 +79,11 @@ package final class CounterBuffer: Sendable {
             let key = Key(account: account, day: day, kind: kind)
             guard state.entries.count < Self.capacity || state.entries[key] != nil else { return }
             // An earlier read may arrive later: counts only rise.
-            if let known = state.entries[key]?.known, known.count > count, now - known.at <= Self.freshness { return }
+            if let known = state.entries[key]?.known, known.count > count,
+                now - known.at <= Self.freshness
+            {
+                return
+            }
             state.entries[key, default: Entry()].known = Known(count: count, at: now)
         }
     }
@@ -87,7 +92,9 @@ package final class CounterBuffer: Sendable {
     /// in memory while the limit is far away, then in the store. One process never exceeds the
     /// limit. Each of several hosts exceeds it by at most a sixteenth, if all of them count that
     /// much within a second.
-    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws(StoreFailure) -> Bool {
+    package func reserve(
+        account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64
+    ) throws(StoreFailure) -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         while true {
             switch try attempt(key, limit: limit, now: now) {
@@ -130,7 +137,8 @@ package final class CounterBuffer: Sendable {
         guard let pending else { return .counted }
         do {
             let count = try repository.reserve(
-                account: key.account, kind: key.kind, day: key.day, limit: limit - owed, adding: pending)
+                account: key.account, kind: key.kind, day: key.day, limit: limit - owed,
+                adding: pending)
             reserved(pending, key, count: count ?? limit, turn: turn, now: now)
             return count == nil ? .refused(owed: owed) : .counted
         } catch {
@@ -188,12 +196,15 @@ package final class CounterBuffer: Sendable {
         let counts = state.withLock { state in
             state.turns += 1
             // Entries with only a known count were counted in the store.
-            state.forwarded.formUnion(state.entries.keys.lazy.filter { $0.kind == .forwarded }.map(\.account))
+            state.forwarded.formUnion(
+                state.entries.keys.lazy.filter { $0.kind == .forwarded }.map(\.account))
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
-            // Known counts are outdated now; counts being written stay included until they are in the store.
+            // Known counts are outdated now; counts being written stay
+            // included until they are in the store.
             state.entries = state.entries.compactMapValues { entry in
                 let writing = entry.writing + entry.pending
-                return writing == 0 ? nil : Entry(writing: writing, owed: entry.owed + entry.pending)
+                return writing == 0
+                    ? nil : Entry(writing: writing, owed: entry.owed + entry.pending)
             }
             return counts
         }
@@ -204,7 +215,11 @@ package final class CounterBuffer: Sendable {
             let step = rest.prefix(Self.step)
             do {
                 try repository.add(
-                    step.map { DailyCounter(accountNumber: $0.key.account, day: $0.key.day, kind: $0.key.kind, count: $0.count) })
+                    step.map {
+                        DailyCounter(
+                            accountNumber: $0.key.account, day: $0.key.day, kind: $0.key.kind,
+                            count: $0.count)
+                    })
             } catch {
                 for (key, count) in rest { self.written(count, key, isWritten: false) }
                 throw error
@@ -222,7 +237,8 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Accounts that messages were forwarded to, counted here before the last flush, each once. For a single caller.
+    /// Accounts that messages were forwarded to, counted here before the last flush, each
+    /// once. For a single caller.
     package func takeForwarded() -> [Int64] {
         state.withLock { state in
             defer { state.forwarded = [] }
@@ -231,5 +247,7 @@ package final class CounterBuffer: Sendable {
     }
 
     /// Puts back accounts that could not be handled.
-    package func putBack(forwarded accounts: [Int64]) { state.withLock { $0.forwarded.formUnion(accounts) } }
+    package func putBack(forwarded accounts: [Int64]) {
+        state.withLock { $0.forwarded.formUnion(accounts) }
+    }
 }

@@ -6,18 +6,26 @@ import Database
 package struct CounterRepository: Sendable {
     let database: any Database
 
-    /// Counts one more unless that would exceed the limit. Returns whether it was counted. Exact over all processes and hosts.
-    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
+    /// Counts one more unless that would exceed the limit. Returns whether it was counted. Exact
+    /// over all processes and hosts.
+    package func reserve(
+        account: Int64, kind: CounterKind, day: Int64, limit: Int
+    ) throws(StoreFailure) -> Bool {
         try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
     }
 
     /// As `reserve`, and adds the counts that were collected in memory before. These are written
     /// even beyond the limit, which may be 0 or less by then.
     /// - Returns: the count with the new one; nil if that would exceed the limit.
-    func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws(StoreFailure) -> Int? {
+    func reserve(
+        account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int
+    ) throws(StoreFailure) -> Int? {
         guard limit > 0 || pending > 0 else { return nil }
         return try database.write(.relaxed) { connection throws(StoreFailure) in
-            if pending > 0 { try connection.count(DailyCounter(accountNumber: account, day: day, kind: kind, count: pending)) }
+            if pending > 0 {
+                try connection.count(
+                    DailyCounter(accountNumber: account, day: day, kind: kind, count: pending))
+            }
             guard limit > 0 else { return nil }
             return try connection.value(
                 """
@@ -41,14 +49,17 @@ package struct CounterRepository: Sendable {
     }
 
     /// The result that `reserve` would have now, without counting: for `postern explain`.
-    package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
+    package func wouldReserve(
+        account: Int64, kind: CounterKind, day: Int64, limit: Int
+    ) throws(StoreFailure) -> Bool {
         try count(account: account, kind: kind, day: day) < limit
     }
 
     /// The present count; 0 if nothing was counted.
     package func count(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) -> Int {
         try database.value(
-            "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
+            "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)"
+        ) ?? 0
     }
 
     /// The account's counters since a day, oldest first.
@@ -56,7 +67,8 @@ package struct CounterRepository: Sendable {
         try database.rows(
             "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
         ).map { row throws(StoreFailure) in
-            try DailyCounter(accountNumber: account, day: row["day"], kind: row["kind"], count: row["count"])
+            try DailyCounter(
+                accountNumber: account, day: row["day"], kind: row["kind"], count: row["count"])
         }
     }
 
@@ -66,23 +78,33 @@ package struct CounterRepository: Sendable {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             // Every host locks rows in the same order, so that no two hosts block each other.
             for counter in counters.sorted(by: {
-                ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
+                ($0.accountNumber, $0.day, $0.kind.rawValue) < (
+                    $1.accountNumber, $1.day, $1.kind.rawValue
+                )
             }) { try connection.count(counter) }
         }
     }
 
-    /// Whether this is the first automatic note between the account and the correspondent on that day; remembers it.
-    /// - Parameter correspondentKey: a keyed hash of the correspondent's address, never the address; deleted two days later.
-    package func automaticReplyReserve(account: Int64, correspondentKey: [UInt8], day: Int64) throws(StoreFailure) -> Bool {
+    /// Whether this is the first automatic note between the account and the correspondent
+    /// on that day; remembers it.
+    /// - Parameter correspondentKey: a keyed hash of the correspondent's address, never the
+    ///   address; deleted two days later.
+    package func automaticReplyReserve(
+        account: Int64, correspondentKey: [UInt8], day: Int64
+    ) throws(StoreFailure) -> Bool {
         try once(
             account: account, purpose: "automatic",
-            mark: correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) },
+            mark: correspondentKey
+                + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) },
             expiresAt: (day + 2) * 86_400)
     }
 
     /// The result that `automaticReplyReserve` would have now, without remembering it.
-    package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws(StoreFailure) -> Bool {
-        let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
+    package func wouldReserveAutomaticReply(
+        account: Int64, correspondentKey: [UInt8], day: Int64
+    ) throws(StoreFailure) -> Bool {
+        let mark =
+            correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
         return try database.row(
             """
             SELECT expires_at FROM once_marks WHERE account_id = \(account) AND purpose = 'automatic' AND mark = \(mark)
@@ -92,7 +114,9 @@ package struct CounterRepository: Sendable {
     /// Whether this is the first time for the mark (a keyed hash or a nonce) of this account;
     /// remembers it until it expires. Bounces use it once for each nonce of a return path. False if
     /// the account was deleted.
-    package func once(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws(StoreFailure) -> Bool {
+    package func once(
+        account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64
+    ) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
@@ -106,16 +130,19 @@ package struct CounterRepository: Sendable {
     /// Remembers many marks in one transaction. Accounts that no longer exist are skipped.
     /// - Parameter old: another purpose, under which the same marks are deleted.
     package func mark(
-        purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)], _ durability: Durability = .relaxed,
+        purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)],
+        _ durability: Durability = .relaxed,
         inPlaceOf old: String? = nil
     ) throws(StoreFailure) {
         try database.write(durability) { connection throws(StoreFailure) in
             for mark in marks.sorted(by: {
-                $0.account == $1.account ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account
+                $0.account == $1.account
+                    ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account
             }) {
                 if let old {
                     try connection.run(
-                        "DELETE FROM once_marks WHERE account_id = \(mark.account) AND purpose = \(old) AND mark = \(mark.mark)")
+                        "DELETE FROM once_marks WHERE account_id = \(mark.account) AND purpose = \(old) AND mark = \(mark.mark)"
+                    )
                 }
                 try connection.run(
                     """
@@ -132,13 +159,16 @@ package struct CounterRepository: Sendable {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             for mark in marks {
                 try connection.run(
-                    "DELETE FROM once_marks WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark)")
+                    "DELETE FROM once_marks WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark)"
+                )
             }
         }
     }
 
     /// Whether a mark is remembered and has not expired.
-    package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws(StoreFailure) -> Bool {
+    package func isMarked(
+        account: Int64, purpose: String, mark: [UInt8], now: Int64
+    ) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in
             try connection.row(
                 """
@@ -151,7 +181,9 @@ package struct CounterRepository: Sendable {
     /// Deletes counters of days before `day` and expired marks, at most `limit` of each at a time,
     /// so that mail does not wait. Returns the largest of the numbers: if it is `limit`, there may
     /// be more.
-    package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+    package func deleteExpired(
+        countersBefore day: Int64, now: Int64, limit: Int = 1000
+    ) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let counters = try connection.run(
                 """

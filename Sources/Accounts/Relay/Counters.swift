@@ -47,7 +47,9 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
 /// Days for counters.
 package enum Day {
     /// Whole days since 1970 UTC for a time in seconds.
-    package static func number(_ seconds: Int64) -> Int64 { seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400 }
+    package static func number(_ seconds: Int64) -> Int64 {
+        seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
+    }
 }
 
 /// Messages relayed for an account in one day.

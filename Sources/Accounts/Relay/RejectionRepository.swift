@@ -13,7 +13,8 @@ package struct RejectionRepository: Sendable {
     /// author.
     /// - Parameter beside: writes related data in the same transaction.
     package func add(
-        _ events: [RefusedForward], _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
+        _ events: [RefusedForward],
+        _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
     ) throws(StoreFailure) {
         guard !events.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -23,8 +24,14 @@ package struct RejectionRepository: Sendable {
             }
             // Every host locks rows in the same order, so that no two hosts block each other.
             for row in rows.sorted(by: {
-                ($0.team, $0.event.at / 3600, $0.source, $0.event.status, $0.event.reason.rawValue, $0.event.at)
-                    < ($1.team, $1.event.at / 3600, $1.source, $1.event.status, $1.event.reason.rawValue, $1.event.at)
+                (
+                    $0.team, $0.event.at / 3600, $0.source, $0.event.status,
+                    $0.event.reason.rawValue, $0.event.at
+                )
+                    < (
+                        $1.team, $1.event.at / 3600, $1.source, $1.event.status,
+                        $1.event.reason.rawValue, $1.event.at
+                    )
             }) {
                 try connection.run(
                     """
@@ -40,7 +47,9 @@ package struct RejectionRepository: Sendable {
     }
 
     /// For each team, its most specific source that covers the author.
-    private func teams(_ connection: any DatabaseConnection, _ event: RefusedForward) throws(StoreFailure) -> [(Int64, String)] {
+    private func teams(
+        _ connection: any DatabaseConnection, _ event: RefusedForward
+    ) throws(StoreFailure) -> [(Int64, String)] {
         var found: [Int64: String] = [:]
         let isOfAccount = event.reply.facts.audience == .ownTeam
         for value in SourceRepository.values(covering: event.attribution.author) {
@@ -56,7 +65,9 @@ package struct RejectionRepository: Sendable {
     }
 
     /// A team's refusals before the number `before`, the newest first.
-    package func rejections(team: Int64, before: Int64? = nil, limit: Int) throws(StoreFailure) -> [Rejection] {
+    package func rejections(
+        team: Int64, before: Int64? = nil, limit: Int
+    ) throws(StoreFailure) -> [Rejection] {
         try database.rows(
             """
             SELECT id, source, answer, reason, first_at, last_at, count, reference FROM rejections
@@ -64,7 +75,8 @@ package struct RejectionRepository: Sendable {
             """
         ).map { row throws(StoreFailure) in
             try Rejection(
-                number: row["id"], source: row["source"], answer: row["answer"], reason: row["reason"],
+                number: row["id"], source: row["source"], answer: row["answer"],
+                reason: row["reason"],
                 firstAt: row["first_at"],
                 lastAt: row["last_at"], count: row["count"], reference: row["reference"])
         }
@@ -74,13 +86,15 @@ package struct RejectionRepository: Sendable {
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
-                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < \(time) LIMIT \(limit))")
+                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < \(time) LIMIT \(limit))"
+            )
         }
     }
 }
 
 extension SourceRepository {
-    /// Values of sources that can cover an address, the most specific first: the address, its domain, and the parent domains.
+    /// Values of sources that can cover an address, the most specific first: the address, its
+    /// domain, and the parent domains.
     static func values(covering author: AddrSpec) -> [String] {
         let folded = author.folded
         let labels = folded.domain.split(separator: ".").suffix(10)
@@ -98,10 +112,14 @@ package final class RejectionBuffer: Sendable {
     private let write: @Sendable ([RefusedForward]) throws(StoreFailure) -> Void
     private let events = Mutex<[RefusedForward]>([])
 
-    package init(write: @escaping @Sendable ([RefusedForward]) throws(StoreFailure) -> Void) { self.write = write }
+    package init(write: @escaping @Sendable ([RefusedForward]) throws(StoreFailure) -> Void) {
+        self.write = write
+    }
 
     /// Never blocks on the store.
-    package func add(_ event: RefusedForward) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
+    package func add(_ event: RefusedForward) {
+        events.withLock { if $0.count < Self.capacity { $0.append(event) } }
+    }
 
     /// Writes the collected refusals. If the store is unavailable, it keeps the rest for the next
     /// time and throws the error.

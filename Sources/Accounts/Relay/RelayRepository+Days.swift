@@ -8,12 +8,14 @@ extension RelayRepository {
     /// read.
     private static let sample: Int64 = 20_000
 
-    /// Messages forwarded on a day, by the domain of the inbox; an estimate if there are many accounts.
+    /// Messages forwarded on a day, by the domain of the inbox; an estimate if
+    /// there are many accounts.
     /// - Parameter day: days since 1970 UTC.
     package func forwardedByDomain(day: Int64) throws(StoreFailure) -> [String: Int] {
         let accounts: Int64 =
             try database.row(
-                "SELECT COUNT(*) AS found FROM daily_counters WHERE day = \(day) AND kind = \(CounterKind.forwarded)")?["found"]
+                "SELECT COUNT(*) AS found FROM daily_counters WHERE day = \(day) AND kind = \(CounterKind.forwarded)"
+            )?["found"]
             ?? 0
         let every = max(1, (accounts + Self.sample - 1) / Self.sample)
         let rows = try database.rows(

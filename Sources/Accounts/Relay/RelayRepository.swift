@@ -12,20 +12,27 @@ package struct RelayRepository: Sendable {
     /// Everything about a relay address, or nil if it does not exist. Ignores letter case. Uses one
     /// statement, and more only in two cases: the address's app has moved to another team, or a
     /// removed app's consents are being deleted.
-    /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil reads neither.
-    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws(StoreFailure) -> RelayAccount? {
+    /// - Parameter now: seconds since 1970, for `successors` and the day of
+    ///   `forwarded`; nil reads neither.
+    package func relayAddress(
+        localPart: String, domain: String, now: Int64? = nil
+    ) throws(StoreFailure) -> RelayAccount? {
         let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
         let lookup: SQL = """
             \(Self.relayAddress(now)) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)
             """
         let rows = try database.rows(lookup)
         guard let first = rows.first else { return nil }
-        let (successors, losesApps): (Bool, Bool) = try (first["has_successors"], first["loses_apps"])
+        let (successors, losesApps): (Bool, Bool) = try (
+            first["has_successors"], first["loses_apps"]
+        )
         let hasSuccessors = now != nil && successors
         guard hasSuccessors || losesApps else { return try record(nil, rows, address) }
         // Read again, together with its successors, on one snapshot.
         return try database.read { connection throws(StoreFailure) in
-            guard var record = try self.record(connection, connection.rows(lookup), address) else { return nil }
+            guard var record = try self.record(connection, connection.rows(lookup), address) else {
+                return nil
+            }
             guard let now, hasSuccessors, !record.isRetired else { return record }
             let rows = try connection.rows(
                 """
@@ -39,10 +46,15 @@ package struct RelayRepository: Sendable {
             for row in rows {
                 let account: Int64 = try row["id"]
                 let place = successors.firstIndex { $0.account == account }
-                if let place { successors[place].rows.append(row) } else { successors.append((account, [row])) }
+                if let place {
+                    successors[place].rows.append(row)
+                } else {
+                    successors.append((account, [row]))
+                }
             }
             for successor in successors {
-                let found = try self.record(connection, successor.rows, address, isWanted: record.isForwardingOn)
+                let found = try self.record(
+                    connection, successor.rows, address, isWanted: record.isForwardingOn)
                 if let found { record.successors.append(found) }
             }
             return record
@@ -51,39 +63,54 @@ package struct RelayRepository: Sendable {
 
     private static func sources(_ rows: [SQLRow]) throws(StoreFailure) -> [RegisteredSource] {
         var sources: [OutboundSource] = []
-        for row in rows where try row["kind"] as String? != nil { sources.append(try OutboundSource(row: row)) }
+        for row in rows where try row["kind"] as String? != nil {
+            sources.append(try OutboundSource(row: row))
+        }
         // Sorted here, because in the query each engine would collect and sort the rows, although
         // there is usually only one.
-        if sources.count > 1 { sources.sort { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") } }
+        if sources.count > 1 {
+            sources.sort {
+                ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "")
+            }
+        }
         return sources.compactMap(\.registered)
     }
 
     /// - Parameters:
     ///   - connection: of the same snapshot; required if the account's team loses an app.
-    ///   - rows: one for each source of the team, with the same values in all other columns; an empty
-    ///     array gives nil.
+    ///   - rows: one for each source of the team, with the same values in all other columns; an
+    ///     empty array gives nil.
     ///   - isWanted: whether the user wants mail through the requested address.
     private func record(
-        _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec, isWanted: Bool = true
+        _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec,
+        isWanted: Bool = true
     ) throws(StoreFailure) -> RelayAccount? {
         guard let row = rows.first else { return nil }
-        let (number, team, current): (Int64, Team, String?) = try (row["id"], Team(row: row), row["local_part"])
-        let (retiredAt, isForwardingOn): (Int64?, Bool) = try (row["retired_at"], row["forwarding_on"])
+        let (number, team, current): (Int64, Team, String?) = try (
+            row["id"], Team(row: row), row["local_part"]
+        )
+        let (retiredAt, isForwardingOn): (Int64?, Bool) = try (
+            row["retired_at"], row["forwarding_on"]
+        )
         return try RelayAccount(
             number: AccountNumber(stored: number), relayAddress: address,
-            currentAddress: current == nil ? nil : AddrSpec(row: row), isForwardingOn: isWanted && isForwardingOn,
-            isRetired: retiredAt != nil, hasLiveGrant: hasLiveGrant(connection, row, account: number), inbox: inbox(row),
+            currentAddress: current == nil ? nil : AddrSpec(row: row),
+            isForwardingOn: isWanted && isForwardingOn,
+            isRetired: retiredAt != nil,
+            hasLiveGrant: hasLiveGrant(connection, row, account: number), inbox: inbox(row),
             inboxes: [], sources: Self.sources(rows), hasBlocks: row["has_blocks"], team: team.id,
             counted: row["forwarded"] ?? 0)
     }
 
     /// Whether a recorded consent counts. Its app may already be removed while the consent still
     /// exists.
-    private func hasLiveGrant(_ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64) throws(StoreFailure) -> Bool
-    {
+    private func hasLiveGrant(
+        _ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64
+    ) throws(StoreFailure) -> Bool {
         let (isNoted, losesApps): (Bool, Bool) = try (row["has_live_grant"], row["loses_apps"])
         guard isNoted, losesApps, let connection else { return isNoted }
-        return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
+        return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))")
+            != nil
     }
 
     /// With ten million addresses every index entry and every row is on a separate page, so the
@@ -112,15 +139,21 @@ package struct RelayRepository: Sendable {
     }
 
     /// Whether the account's user has blocked this address, its domain or a parent domain.
-    package func isBlocked(_ author: AddrSpec, account: AccountNumber) throws(StoreFailure) -> Bool {
-        let values = SourceRepository.values(covering: author).reduce("''" as SQL) { "\($0), \($1)" }
-        return try !database.rows("SELECT 1 FROM account_blocks WHERE account_id = \(account.stored) AND value IN (\(values))")
-            .isEmpty
+    package func isBlocked(_ author: AddrSpec, account: AccountNumber) throws(StoreFailure) -> Bool
+    {
+        let values = SourceRepository.values(covering: author).reduce("''" as SQL) {
+            "\($0), \($1)"
+        }
+        return try !database.rows(
+            "SELECT 1 FROM account_blocks WHERE account_id = \(account.stored) AND value IN (\(values))"
+        )
+        .isEmpty
     }
 
     /// Everything about an account by the number in a token, or nil if it does not exist.
     /// - Parameter day: the day of `counted`, days since 1970 UTC.
-    package func account(_ account: AccountNumber, day: Int64) throws(StoreFailure) -> RelayAccount? {
+    package func account(_ account: AccountNumber, day: Int64) throws(StoreFailure) -> RelayAccount?
+    {
         let number = account.stored
         return try database.read { connection throws(StoreFailure) in
             // One row for each inbox of the user; every row repeats the account's columns.
@@ -148,16 +181,22 @@ package struct RelayRepository: Sendable {
                 inboxes.append(inbox)
                 if try row["inbox_id"] == targetNumber { target = inbox }
             }
-            let (isCurrent, isForwardingOn): (Bool?, Bool?) = try (first["is_current"], first["forwarding_on"])
+            let (isCurrent, isForwardingOn): (Bool?, Bool?) = try (
+                first["is_current"], first["forwarding_on"]
+            )
             // Mail cannot reach an account without any address.
             guard let isCurrent else { return nil }
             let address = try AddrSpec(row: first)
             return try RelayAccount(
                 number: account, relayAddress: address, currentAddress: isCurrent ? address : nil,
                 isForwardingOn: isCurrent && isForwardingOn == true, isRetired: !isCurrent,
-                hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target, inboxes: inboxes,
-                sharedName: user.flatMap { user throws(StoreFailure) in try sealer.teamName(first, user: user)?.full },
-                sources: connection.sources(teamNumber: team.number).compactMap(\.registered), team: team.id,
+                hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target,
+                inboxes: inboxes,
+                sharedName: user.flatMap { user throws(StoreFailure) in
+                    try sealer.teamName(first, user: user)?.full
+                },
+                sources: connection.sources(teamNumber: team.number).compactMap(\.registered),
+                team: team.id,
                 counted: first["replied"] ?? 0)
         }
     }
@@ -165,12 +204,17 @@ package struct RelayRepository: Sendable {
     /// The inbox of a row, bound to the user in `user_id`; nil for NULL.
     func inbox(_ row: SQLRow) throws(StoreFailure) -> UserInbox? {
         guard let address = try inboxAddress(row) else { return nil }
-        let (verifiedAt, suspendedAt): (Int64?, Int64?) = try (row["verified_at"], row["suspended_at"])
-        return UserInbox(address: address, isVerified: verifiedAt != nil, isSuspended: suspendedAt != nil)
+        let (verifiedAt, suspendedAt): (Int64?, Int64?) = try (
+            row["verified_at"], row["suspended_at"]
+        )
+        return UserInbox(
+            address: address, isVerified: verifiedAt != nil, isSuspended: suspendedAt != nil)
     }
 
     func inboxAddress(_ row: SQLRow) throws(StoreFailure) -> InboxAddress? {
-        guard let user: Int64 = try row["user_id"], let sealed = try SealedValue(row: row, "address") else { return nil }
+        guard let user: Int64 = try row["user_id"],
+            let sealed = try SealedValue(row: row, "address")
+        else { return nil }
         return InboxAddress(try sealer.openAddress(sealed, .inbox(user: user)))
     }
 }

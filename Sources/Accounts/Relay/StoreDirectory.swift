@@ -9,7 +9,8 @@ import Synchronization
 /// Accounts, tokens and counters of one installation.
 package struct StoreDirectory: RelayDirectory {
     private let store: Store
-    /// Nil for a read-only directory, as in `postern explain`: limits are checked, but nothing is counted.
+    /// Nil for a read-only directory, as in `postern explain`: limits are
+    /// checked, but nothing is counted.
     private let counters: CounterBuffer?
     /// Writes tokens in one transaction with those of other messages; nil for a separate
     /// transaction each.
@@ -20,7 +21,10 @@ package struct StoreDirectory: RelayDirectory {
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
 
-    package init(store: Store, counters: CounterBuffer?, commits: GroupCommit? = nil, now: @escaping @Sendable () -> Int64) {
+    package init(
+        store: Store, counters: CounterBuffer?, commits: GroupCommit? = nil,
+        now: @escaping @Sendable () -> Int64
+    ) {
         self.store = store
         self.counters = counters
         self.commits = commits
@@ -29,10 +33,15 @@ package struct StoreDirectory: RelayDirectory {
 
     private var isReadOnly: Bool { counters == nil }
 
-    package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
+    package func account(
+        relayAddress localPart: String, domain: String
+    ) throws(DirectoryFailure) -> RelayAccount? {
         try reading {
             let now = now()
-            guard let account = try store.relay.relayAddress(localPart: localPart, domain: domain, now: now) else { return nil }
+            guard
+                let account = try store.relay.relayAddress(
+                    localPart: localPart, domain: domain, now: now)
+            else { return nil }
             for account in [account] + account.successors { note(account, .forwarded, now: now) }
             return account
         }
@@ -40,13 +49,17 @@ package struct StoreDirectory: RelayDirectory {
 
     /// Notes the value of a daily counter for `reserve`.
     private func note(_ account: RelayAccount, _ kind: CounterKind, now: Int64) {
-        counters?.note(account.counted, account: account.number.stored, kind: kind, day: Day.number(now), now: now)
+        counters?.note(
+            account.counted, account: account.number.stored, kind: kind, day: Day.number(now),
+            now: now)
     }
 
     package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
         try reading {
             let now = now()
-            guard let account = try store.relay.account(number, day: Day.number(now)) else { return nil }
+            guard let account = try store.relay.account(number, day: Day.number(now)) else {
+                return nil
+            }
             note(account, .replied, now: now)
             return account
         }
@@ -54,11 +67,15 @@ package struct StoreDirectory: RelayDirectory {
 
     package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try reading {
-            try store.sources.sources(covering: author).compactMap(\.registered).filter { $0.covers(author) }
+            try store.sources.sources(covering: author).compactMap(\.registered).filter {
+                $0.covers(author)
+            }
         }
     }
 
-    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+    package func isBlocked(
+        _ author: AddrSpec, by account: AccountNumber
+    ) throws(DirectoryFailure) -> Bool {
         try reading { try store.relay.isBlocked(author, account: account) }
     }
 
@@ -68,9 +85,13 @@ package struct StoreDirectory: RelayDirectory {
         return try reading {
             let now = now()
             let purpose = token.purpose.isReverse ? StoredTokenPurpose.reverse : .returnPath
-            guard let stored = try store.tokens.find(key, purpose: purpose, now: now) else { return nil }
+            guard let stored = try store.tokens.find(key, purpose: purpose, now: now) else {
+                return nil
+            }
             // If this cannot be written now, the next mail will do it.
-            if token.purpose.isReverse, !isReadOnly { try? store.tokens.keep(stored, key, now: now) }
+            if token.purpose.isReverse, !isReadOnly {
+                try? store.tokens.keep(stored, key, now: now)
+            }
             return stored.address
         }
     }
@@ -86,7 +107,8 @@ package struct StoreDirectory: RelayDirectory {
         }
         return try reading {
             try store.tokens.store(
-                addresses, account: account, day: Int64(day), newPerDay: newPerDay, now: now(), in: commits)
+                addresses, account: account, day: Int64(day), newPerDay: newPerDay, now: now(),
+                in: commits)
         }
     }
 
@@ -99,7 +121,8 @@ package struct StoreDirectory: RelayDirectory {
                 return try store.counters.wouldReserve(
                     account: account.stored, kind: kind, day: Int64(day), limit: limit)
             }
-            return try counters.reserve(account: account.stored, kind: kind, day: Int64(day), limit: limit, now: now())
+            return try counters.reserve(
+                account: account.stored, kind: kind, day: Int64(day), limit: limit, now: now())
         }
     }
 
@@ -107,27 +130,40 @@ package struct StoreDirectory: RelayDirectory {
         try? counters?.release(account: account.stored, kind: direction.kind, day: Int64(day))
     }
 
-    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func isHandedOver(
+        _ mark: [UInt8], account: AccountNumber, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         try reading {
-            try store.counters.isMarked(account: account.stored, purpose: Self.handedOver, mark: mark, now: now)
+            try store.counters.isMarked(
+                account: account.stored, purpose: Self.handedOver, mark: mark, now: now)
         }
     }
 
-    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+    package func beginHandOver(
+        _ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64
+    ) throws(DirectoryFailure) {
         guard !isReadOnly else { return }
         let marks = copies.map { (account: $0.account.stored, mark: $0.mark, expiresAt: until) }
         try reading { try store.counters.mark(purpose: Self.begun, marks, .durable) }
     }
 
-    package func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+    package func rememberHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber, until: Int64
+    ) throws(DirectoryFailure) {
         guard !isReadOnly else { return }
         let marks = marks.map { (account: account.stored, mark: $0, expiresAt: until) }
-        try reading { try store.counters.mark(purpose: Self.handedOver, marks, inPlaceOf: Self.begun) }
+        try reading {
+            try store.counters.mark(purpose: Self.handedOver, marks, inPlaceOf: Self.begun)
+        }
     }
 
-    package func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure) {
+    package func forgetHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber
+    ) throws(DirectoryFailure) {
         guard !isReadOnly else { return }
-        try reading { try store.counters.unmark(account: account.stored, purpose: Self.handedOver, marks) }
+        try reading {
+            try store.counters.unmark(account: account.stored, purpose: Self.handedOver, marks)
+        }
     }
 
     /// The purposes of the marks for copies to further users: before the hand-over to the mail
@@ -135,12 +171,16 @@ package struct StoreDirectory: RelayDirectory {
     private static let begun = "fan-out-begun"
     private static let handedOver = "fan-out"
 
-    package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func reserveAutomatic(
+        account: AccountNumber, correspondent: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
         let number = account.stored
         return try reading {
             isReadOnly
-                ? try store.counters.wouldReserveAutomaticReply(account: number, correspondentKey: correspondent, day: Int64(day))
-                : try store.counters.automaticReplyReserve(account: number, correspondentKey: correspondent, day: Int64(day))
+                ? try store.counters.wouldReserveAutomaticReply(
+                    account: number, correspondentKey: correspondent, day: Int64(day))
+                : try store.counters.automaticReplyReserve(
+                    account: number, correspondentKey: correspondent, day: Int64(day))
         }
     }
 
@@ -156,20 +196,30 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func recordComplaint(
+        of account: AccountNumber, mark: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool {
         guard !isReadOnly else { return true }
         return try reading {
-            try store.complaints.record(account: account.stored, mark: mark, day: Int64(day), now: now())
+            try store.complaints.record(
+                account: account.stored, mark: mark, day: Int64(day), now: now())
         }
     }
 
-    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func record(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(DirectoryFailure) -> Bool {
         guard !isReadOnly else { return true }
         return try reading { try store.aggregateReports.add(report, reporter: reporter, now: now) }
     }
 
-    package func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord {
-        try reading { try store.verifications.recordAnswer(to: token, author: author, isTrial: isReadOnly, now: now()) }
+    package func recordAnswer(
+        to token: AnswerToken, author: AddrSpec
+    ) throws(DirectoryFailure) -> AnswerRecord {
+        try reading {
+            try store.verifications.recordAnswer(
+                to: token, author: author, isTrial: isReadOnly, now: now())
+        }
     }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {

@@ -10,7 +10,9 @@ package struct StoredTokenRepository: Sendable {
     let sealer: Sealer
 
     /// The address under a token. Nil if the token does not exist, has another purpose, or expired.
-    package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws(StoreFailure) -> StoredToken? {
+    package func find(
+        _ token: String, purpose: StoredTokenPurpose, now: Int64
+    ) throws(StoreFailure) -> StoredToken? {
         let token = token.lowercased()
         let row = try database.row(
             """
@@ -24,7 +26,8 @@ package struct StoredTokenRepository: Sendable {
     /// Users answer old mail, and write to an address in their address book once a year. After
     /// that, mail to it is refused as if it had never existed.
     package static let daysKept: Int64 = 365
-    /// Days between two writes that extend the expiry of such an address, so that mail rarely causes a write.
+    /// Days between two writes that extend the expiry of such an address, so that
+    /// mail rarely causes a write.
     private static let daysBetweenWrites: Int64 = 30
 
     /// Seconds for which a new sender's address is kept after its first return path ends: enough
@@ -47,32 +50,42 @@ package struct StoredTokenRepository: Sendable {
     ///   - commits: writes this together with concurrent writes; nil for a separate transaction.
     /// - Returns: false if there would be more than `newPerDay`: then nothing is written.
     package func store(
-        _ tokens: [StoredAddress], account: AccountNumber, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
+        _ tokens: [StoredAddress], account: AccountNumber, day: Int64, newPerDay: Int, now: Int64,
+        in commits: GroupCommit? = nil
     ) throws(StoreFailure) -> Bool {
         let account = account.stored
         // Most tokens are already written, and a read needs no writer lock.
         let settled = try settled(tokens, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
         guard !open.isEmpty else { return true }
-        let change: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Bool = { connection in
+        let change: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Bool = {
+            connection in
             try write(open, account: account, day: day, newPerDay: newPerDay, now: now, connection)
         }
-        return if let commits { try commits.runBlocking(change) } else { try database.write(.durable, change) }
+        return if let commits { try commits.runBlocking(change) } else {
+            try database.write(.durable, change)
+        }
     }
 
     /// Extends how long the address of a reverse address is kept, if that is due.
     package func keep(_ stored: StoredToken, _ token: String, now: Int64) throws(StoreFailure) {
         guard isDue(stored.expiresAt, now) else { return }
-        _ = try database.write(.relaxed) { connection throws(StoreFailure) in try keep(token.lowercased(), now, connection) }
+        _ = try database.write(.relaxed) { connection throws(StoreFailure) in
+            try keep(token.lowercased(), now, connection)
+        }
     }
 
     /// The tokens among these that need no write.
-    private func settled(_ tokens: [StoredAddress], account: Int64, now: Int64) throws(StoreFailure) -> Set<String> {
+    private func settled(
+        _ tokens: [StoredAddress], account: Int64, now: Int64
+    ) throws(StoreFailure) -> Set<String> {
         guard !tokens.isEmpty else { return [] }
         return try database.read { connection throws(StoreFailure) in
             var settled: Set<String> = []
             for token in tokens {
-                guard let known = try row(token, connection), !isDue(known.expiresAt, now, for: token) else { continue }
+                guard let known = try row(token, connection),
+                    !isDue(known.expiresAt, now, for: token)
+                else { continue }
                 try compare(known, account, token.address)
                 settled.insert(token.token)
             }
@@ -81,7 +94,8 @@ package struct StoredTokenRepository: Sendable {
     }
 
     private func write(
-        _ tokens: [StoredAddress], account: Int64, day: Int64, newPerDay: Int, now: Int64, _ connection: any DatabaseConnection
+        _ tokens: [StoredAddress], account: Int64, day: Int64, newPerDay: Int, now: Int64,
+        _ connection: any DatabaseConnection
     ) throws(StoreFailure) -> Bool {
         var new: [StoredAddress] = []
         for token in tokens where token.purpose == .reverse {
@@ -100,7 +114,9 @@ package struct StoredTokenRepository: Sendable {
                 """)
             guard (used ?? 0) + new.count <= newPerDay else { return false }
             for token in new { try insert(token, account: account, now: now, connection) }
-            try connection.count(DailyCounter(accountNumber: account, day: day, kind: .addressesStored, count: new.count))
+            try connection.count(
+                DailyCounter(
+                    accountNumber: account, day: day, kind: .addressesStored, count: new.count))
         }
         for token in tokens where token.purpose == .returnPath {
             try insert(token, account: account, now: now, connection)
@@ -128,11 +144,14 @@ package struct StoredTokenRepository: Sendable {
         try compare(known, account, token.address)
         guard isDue(known.expiresAt, now, for: token) else { return }
         let keptTo = token.expiresAt.map { $0 + Self.knownSenderKept } ?? expiry(now)
-        try connection.run("UPDATE stored_tokens SET expires_at = \(keptTo) WHERE token = \(token.token)")
+        try connection.run(
+            "UPDATE stored_tokens SET expires_at = \(keptTo) WHERE token = \(token.token)")
     }
 
     /// The row of a token, expired or not.
-    private func row(_ token: StoredAddress, _ connection: any DatabaseConnection) throws(StoreFailure) -> StoredToken? {
+    private func row(
+        _ token: StoredAddress, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> StoredToken? {
         let row = try connection.row(
             """
             SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
@@ -146,11 +165,14 @@ package struct StoredTokenRepository: Sendable {
             throw .permanent(.unexpectedData, "a stored token has no address")
         }
         return try StoredToken(
-            accountNumber: row["account_id"], address: sealer.openAddress(sealed, .storedToken(token)),
+            accountNumber: row["account_id"],
+            address: sealer.openAddress(sealed, .storedToken(token)),
             expiresAt: row["expires_at"])
     }
 
-    private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws(StoreFailure) {
+    private func compare(
+        _ known: StoredToken, _ account: Int64, _ address: AddrSpec
+    ) throws(StoreFailure) {
         // Compared in the way in which tokens are made: the domain ignores letter case, also beyond
         // ASCII.
         guard known.accountNumber == account, known.address.localPart == address.localPart,
@@ -160,7 +182,9 @@ package struct StoredTokenRepository: Sendable {
         }
     }
 
-    private func keep(_ token: String, _ now: Int64, _ connection: any DatabaseConnection) throws(StoreFailure) -> Int {
+    private func keep(
+        _ token: String, _ now: Int64, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> Int {
         try connection.run(
             """
             UPDATE stored_tokens SET expires_at = \(expiry(now))

@@ -19,7 +19,8 @@ package struct APIKeyRepository: Sendable {
         let count: Int64
     }
 
-    /// Issues a key to a team, or to the operator if `team` is nil. The text is not stored and cannot be shown again.
+    /// Issues a key to a team, or to the operator if `team` is nil. The text is not stored
+    /// and cannot be shown again.
     /// - Parameter show: gets the key before it is valid. If it throws, the key is not issued. It
     ///   is called again if the transaction is repeated because of a concurrent change.
     package func issue(
@@ -29,7 +30,10 @@ package struct APIKeyRepository: Sendable {
         let owner: Scope.Owner = team == nil ? .operator : .team
         let available = Scope.available(to: owner)
         guard !scopes.isEmpty else {
-            throw .refused(.invalid, "a key needs at least one scope of \(available.map(\.rawValue).joined(separator: ", "))")
+            throw .refused(
+                .invalid,
+                "a key needs at least one scope of \(available.map(\.rawValue).joined(separator: ", "))"
+            )
         }
         for scope in scopes where !available.contains(scope) {
             throw .refused(
@@ -37,14 +41,19 @@ package struct APIKeyRepository: Sendable {
                 "\(scope.rawValue) is not a scope of \(owner == .team ? "a team's" : "an operator's") key: it can have "
                     + available.map(\.rawValue).joined(separator: ", "))
         }
-        if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
+        if let expiresAt, expiresAt <= change.now {
+            throw .refused(.invalid, "the key would already be expired")
+        }
         let note = note.isEmpty ? "" : try Identifier.checkedName(note)
         let text = try APIKeyText.random()
         return try database.write(.durable) { connection throws(StoreFailure) in
             let team = try team.map { id throws(StoreFailure) in try connection.team(id) }
-            try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
+            try insert(
+                connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt,
+                note: note, change)
             try connection.audit(
-                change, "api-key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
+                change, "api-key.issue", "key:\(text.id)",
+                "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
             let key = try key(connection, text.id)
             try show(key, text)
             return (key, text)
@@ -63,16 +72,22 @@ package struct APIKeyRepository: Sendable {
         return try database.write(.durable) { connection throws(StoreFailure) in
             let old = try key(connection, id)
             guard old.state(now: change.now) == .active else {
-                throw .refused(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
+                throw .refused(
+                    .unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
             }
             if let next = old.rotatedTo {
                 throw .refused(.unmet, "key \(id) was already rotated to \(next): rotate that one")
             }
-            if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
+            if let expiresAt, expiresAt <= change.now {
+                throw .refused(.invalid, "the key would already be expired")
+            }
             try insert(
-                connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note,
+                connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt,
+                note: old.note,
                 issuedBy: old.issuedBy, change)
-            let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)
+            let end = min(
+                old.expiresAt ?? .max,
+                change.now.addingReportingOverflow(max(0, overlap)).partialValue)
             try connection.run(
                 """
                 UPDATE api_keys SET expires_at = \(end), rotated_to = \(text.id), revision = \(try nextRevision(connection))
@@ -113,12 +128,15 @@ package struct APIKeyRepository: Sendable {
     /// Issues a key with some of the scopes of a team's key, never with `keys:write`: otherwise a
     /// leaked key could leave behind keys that are not traceable to it. The new key ends with that
     /// key at the latest.
-    /// - Parameter parent: the handle of the requesting key; refused (`unmet`) if it was revoked or has expired.
+    /// - Parameter parent: the handle of the requesting key; refused (`unmet`) if it was
+    ///   revoked or has expired.
     package func issueLesser(
         by parent: String, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
     ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText) {
         guard !scopes.isEmpty else { throw .refused(.invalid, "a key needs at least one scope") }
-        if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
+        if let expiresAt, expiresAt <= change.now {
+            throw .refused(.invalid, "the key would already be expired")
+        }
         let note = note.isEmpty ? "" : try Identifier.checkedName(note)
         let text = try APIKeyText.random()
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -126,7 +144,8 @@ package struct APIKeyRepository: Sendable {
             guard let team = own.team, own.state(now: change.now) == .active else {
                 throw .refused(.unmet, "the requesting key was revoked or has expired")
             }
-            for scope in scopes where !own.scopes.contains(where: { $0.grants(scope) }) || scope == .keysWrite {
+            for scope in scopes
+            where !own.scopes.contains(where: { $0.grants(scope) }) || scope == .keysWrite {
                 throw .refused(
                     .invalid,
                     scope == .keysWrite
@@ -139,20 +158,28 @@ package struct APIKeyRepository: Sendable {
                     AND (expires_at IS NULL OR expires_at > \(change.now))
                 """)
             guard issued ?? 0 < Self.maximumIssued else {
-                throw .refused(.limit, "the team's keys have issued \(Self.maximumIssued) keys, which is the maximum: revoke one")
+                throw .refused(
+                    .limit,
+                    "the team's keys have issued \(Self.maximumIssued) keys, which is the maximum: revoke one"
+                )
             }
             let end = own.expiresAt.map { min($0, expiresAt ?? $0) } ?? expiresAt
             try insert(
-                connection, text, team: team.number, scopes: scopes, expiresAt: end, note: note, issuedBy: parent, change)
-            try connection.audit(change, "api-key.issue", "key:\(text.id)", "team:\(team.id) \(Self.text(scopes))")
+                connection, text, team: team.number, scopes: scopes, expiresAt: end, note: note,
+                issuedBy: parent, change)
+            try connection.audit(
+                change, "api-key.issue", "key:\(text.id)", "team:\(team.id) \(Self.text(scopes))")
             return (try key(connection, text.id), text)
         }
     }
 
     /// Revokes a key that a team's key issued, or that key itself; every other key is `notFound`.
-    package func revokeLesser(_ id: String, by parent: String, _ change: Change) throws(StoreFailure) {
+    package func revokeLesser(
+        _ id: String, by parent: String, _ change: Change
+    ) throws(StoreFailure) {
         let own: Int64? = try database.value(
-            "SELECT id FROM api_keys WHERE handle = \(id) AND (handle = \(parent) OR issued_by = \(parent))")
+            "SELECT id FROM api_keys WHERE handle = \(id) AND (handle = \(parent) OR issued_by = \(parent))"
+        )
         guard own != nil else { throw .refused(.notFound, "this key issued no such key") }
         _ = try revoke(id, change)
     }
@@ -160,10 +187,13 @@ package struct APIKeyRepository: Sendable {
     /// All keys, or those of one team, the oldest first.
     package func keys(team: String? = nil) throws(StoreFailure) -> [APIKey] {
         try database.read { connection throws(StoreFailure) in
-            guard let team else { return try connection.rows("\(Self.select) ORDER BY k.id").map(APIKey.init(row:)) }
+            guard let team else {
+                return try connection.rows("\(Self.select) ORDER BY k.id").map(APIKey.init(row:))
+            }
             let number = try connection.team(team).number
-            return try connection.rows("\(Self.select) WHERE k.team_id = \(number) ORDER BY k.id").map(
-                APIKey.init(row:))
+            return try connection.rows("\(Self.select) WHERE k.team_id = \(number) ORDER BY k.id")
+                .map(
+                    APIKey.init(row:))
         }
     }
 
@@ -176,12 +206,16 @@ package struct APIKeyRepository: Sendable {
     package func revision() throws(StoreFailure) -> Revision { try database.read(revision) }
 
     /// Every key that is not revoked, and the revision of this list.
-    package func credentials() throws(StoreFailure) -> (revision: Revision, credentials: [Credential]) {
+    package func credentials() throws(StoreFailure) -> (
+        revision: Revision, credentials: [Credential]
+    ) {
         try database.read { connection throws(StoreFailure) in
             let rows = try connection.rows("\(Self.select) WHERE k.revoked_at IS NULL")
             return try (
                 revision(connection),
-                rows.map { row throws(StoreFailure) in try Credential(key: APIKey(row: row), hash: row["secret_hash"]) }
+                rows.map { row throws(StoreFailure) in
+                    try Credential(key: APIKey(row: row), hash: row["secret_hash"])
+                }
             )
         }
     }
@@ -207,7 +241,8 @@ package struct APIKeyRepository: Sendable {
         """
 
     private func insert(
-        _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?,
+        _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>,
+        expiresAt: Int64?,
         note: String, issuedBy: String? = nil, _ change: Change
     ) throws(StoreFailure) {
         try connection.run(
@@ -218,7 +253,9 @@ package struct APIKeyRepository: Sendable {
             """)
     }
 
-    private func key(_ connection: any DatabaseConnection, _ id: String) throws(StoreFailure) -> APIKey {
+    private func key(
+        _ connection: any DatabaseConnection, _ id: String
+    ) throws(StoreFailure) -> APIKey {
         guard let row = try connection.row("\(Self.select) WHERE k.handle = \(id)") else {
             throw .refused(.notFound, "there is no such key: see postern api-key list")
         }
@@ -226,7 +263,8 @@ package struct APIKeyRepository: Sendable {
     }
 
     private func revision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Revision {
-        let row = try connection.row("SELECT COALESCE(MAX(revision), 0) AS highest, COUNT(*) AS keys FROM api_keys")
+        let row = try connection.row(
+            "SELECT COALESCE(MAX(revision), 0) AS highest, COUNT(*) AS keys FROM api_keys")
         return try Revision(highest: row?["highest"] ?? 0, count: row?["keys"] ?? 0)
     }
 
@@ -234,7 +272,9 @@ package struct APIKeyRepository: Sendable {
         try revision(connection).highest + 1
     }
 
-    private static func text(_ scopes: Set<Scope>) -> String { scopes.map(\.rawValue).sorted().joined(separator: " ") }
+    private static func text(_ scopes: Set<Scope>) -> String {
+        scopes.map(\.rawValue).sorted().joined(separator: " ")
+    }
 }
 
 extension APIKey {
@@ -243,9 +283,15 @@ extension APIKey {
         let scopes: String = try row["scopes"]
         let team: String? = try row["team"]
         try self.init(
-            id: row["handle"], team: team.map { team throws(StoreFailure) in TeamName(id: team, number: try row["team_id"]) },
-            scopes: Set(scopes.split(separator: " ").map { Scope(rawValue: String($0)) }), note: row["note"],
-            createdAt: row["created_at"], expiresAt: row["expires_at"], revokedAt: row["revoked_at"],
-            lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"], issuedBy: row["issued_by"])
+            id: row["handle"],
+            team: team.map { team throws(StoreFailure) in
+                TeamName(id: team, number: try row["team_id"])
+            },
+            scopes: Set(scopes.split(separator: " ").map { Scope(rawValue: String($0)) }),
+            note: row["note"],
+            createdAt: row["created_at"], expiresAt: row["expires_at"],
+            revokedAt: row["revoked_at"],
+            lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"],
+            issuedBy: row["issued_by"])
     }
 }

@@ -39,7 +39,9 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package static let metricsRead = Scope(rawValue: "metrics:read")
 
     /// Whether this scope includes what another one allows.
-    package func grants(_ other: Scope) -> Bool { self == other || self == .streamsManage && other == .streamsRead }
+    package func grants(_ other: Scope) -> Bool {
+        self == other || self == .streamsManage && other == .streamsRead
+    }
 
     /// Every scope, with its owners and its purpose: the only place that lists them.
     package static let all: [(scope: Scope, owners: Set<Owner>, purpose: String)] = [
@@ -49,7 +51,10 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
         (.accountsWrite, [.team, .operator], "revoke consent, and delete accounts"),
         (.addressesRead, [.team], "look up relay addresses"),
         (.sourcesRead, [.team], "read outbound sources and what their DNS records lack"),
-        (.sourcesWrite, [.team], "add domains, which a TXT record has to prove, and remove sources"),
+        (
+            .sourcesWrite, [.team],
+            "add domains, which a TXT record has to prove, and remove sources"
+        ),
         (.appsRead, [.team], "read the team's apps, redirect URIs and client keys"),
         (.appsWrite, [.team], "change redirect URIs, client secrets and client keys"),
         (.endpointsRead, [.team], "read where events go, and their state"),
@@ -60,17 +65,25 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
         (.eventsRead, [.team, .operator], "read the event outbox"),
         (.eventsWrite, [.team, .operator], "retry events"),
         (.streamsRead, [.team], "read streams of the Shared Signals Framework, and poll them"),
-        (.streamsManage, [.team], "make and change streams of the Shared Signals Framework, and what ssf.read allows"),
+        (
+            .streamsManage, [.team],
+            "make and change streams of the Shared Signals Framework, and what ssf.read allows"
+        ),
         (.listsRead, [.team], "read the team's lists"),
         (.listsWrite, [.team], "make and change the team's lists"),
         (.usersRead, [.operator], "list and show users"),
         (.usersWrite, [.operator], "create, change and delete users, inboxes and addresses"),
-        (.authorizationsWrite, [.operator], "authorize a user at an app: for the operator's own sign-in page"),
+        (
+            .authorizationsWrite, [.operator],
+            "authorize a user at an app: for the operator's own sign-in page"
+        ),
         (.metricsRead, [.operator], "read /metrics"),
     ]
 
     /// The scopes that an owner's key may have.
-    package static func available(to owner: Owner) -> [Scope] { all.filter { $0.owners.contains(owner) }.map(\.scope) }
+    package static func available(to owner: Owner) -> [Scope] {
+        all.filter { $0.owners.contains(owner) }.map(\.scope)
+    }
 }
 
 /// A key as administration sees it. The key itself is shown once and never stored.
@@ -139,11 +152,15 @@ package struct APIKeyText: Sendable {
     /// Parses a key; nil if the text does not have the form of a key.
     package init?(_ text: String) {
         let octets = Array(text.utf8)
-        guard octets.count == Self.prefix.utf8.count + Self.idLength + 1 + Self.secretLength + Self.checksumLength,
+        guard
+            octets.count == Self.prefix.utf8.count + Self.idLength + 1 + Self.secretLength
+                + Self.checksumLength,
             text.hasPrefix(Self.prefix)
         else { return nil }
-        let parts = octets.dropFirst(Self.prefix.utf8.count).split(separator: UInt8(ascii: "_"), omittingEmptySubsequences: false)
-        guard parts.count == 2, parts[0].count == Self.idLength, parts.allSatisfy(Base32.isEncoded) else { return nil }
+        let parts = octets.dropFirst(Self.prefix.utf8.count).split(
+            separator: UInt8(ascii: "_"), omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0].count == Self.idLength, parts.allSatisfy(Base32.isEncoded)
+        else { return nil }
         let body = String(decoding: octets.dropLast(Self.checksumLength), as: UTF8.self)
         guard text == body + Self.checksum(body) else { return nil }
         id = String(decoding: parts[0], as: UTF8.self)
@@ -154,7 +171,9 @@ package struct APIKeyText: Sendable {
     package var hash: [UInt8] { SHA256.hash(Array("postern api key 1 \(revealed)".utf8)) }
 
     private static func checksum(_ body: String) -> String {
-        String(decoding: Base32.encode(SHA256.hash(Array(body.utf8))).prefix(checksumLength), as: UTF8.self)
+        String(
+            decoding: Base32.encode(SHA256.hash(Array(body.utf8))).prefix(checksumLength),
+            as: UTF8.self)
     }
 }
 

@@ -1,9 +1,10 @@
-// A domain or an address that a team wants to send from, and how each DNS check changes its state. Pure.
+// A domain or an address that a team wants to send from, and how each DNS check
+// changes its state. Pure.
 
 import Database
 
-/// A team's claim to a domain, proved by a TXT record, or to a single address, proved by a mailed code. Mail from it is relayed
-/// only while the claim is `proved`.
+/// A team's claim to a domain, proved by a TXT record, or to a single address, proved by a mailed
+/// code. Mail from it is relayed only while the claim is `proved`.
 package struct SourceClaim: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
         /// The record was never seen, or the team never returned the code.
@@ -67,7 +68,9 @@ package struct SourceClaim: Sendable, Hashable {
     static let never = Int64.max
 
     /// When a new claim of this kind is first checked.
-    static func firstCheck(of kind: OutboundSource.Kind, now: Int64) -> Int64 { kind == .domain ? now : now + patience }
+    static func firstCheck(of kind: OutboundSource.Kind, now: Int64) -> Int64 {
+        kind == .domain ? now : now + patience
+    }
 
     /// The claim after a check, and the event for its team; nil if the claim is to be deleted.
     package func after(_ proof: Proof, now: Int64) -> (claim: SourceClaim, event: EventType?)? {

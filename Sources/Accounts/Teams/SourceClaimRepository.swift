@@ -15,7 +15,9 @@ package struct SourceClaimRepository: Sendable {
     /// Claims a domain or an address for a team; a repetition returns the existing claim. Throws
     /// `invalid` as `SourceRepository.checked` does, `exists` if the administrator registered it,
     /// and `limit`.
-    package func claim(team id: String, _ text: String, _ change: Change) throws(StoreFailure) -> SourceClaim {
+    package func claim(
+        team id: String, _ text: String, _ change: Change
+    ) throws(StoreFailure) -> SourceClaim {
         let source = try sources.checked(text, envelopeDomain: nil, now: change.now)
         let token = String(try SecretHash.newToken().prefix(32))
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -43,26 +45,37 @@ package struct SourceClaimRepository: Sendable {
     package func claims(team id: String) throws(StoreFailure) -> [SourceClaim] {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            return try connection.rows("\(SourceClaim.select) WHERE team_id = \(team.number) ORDER BY value").map(
+            return try connection.rows(
+                "\(SourceClaim.select) WHERE team_id = \(team.number) ORDER BY value"
+            ).map(
                 SourceClaim.init(row:))
         }
     }
 
-    /// A team's active sources, and its claims that are not yet or no longer proved, by value and envelope domain.
+    /// A team's active sources, and its claims that are not yet or no longer proved, by
+    /// value and envelope domain.
     package func list(team id: String, now: Int64) throws(StoreFailure) -> [ListedSource] {
         try database.readAsOne { joined throws(StoreFailure) in
             let at = SourceClaimRepository(
-                events: AccountEvents(database: joined, signal: events.signal), sources: sources, secrets: secrets, index: index)
+                events: AccountEvents(database: joined, signal: events.signal), sources: sources,
+                secrets: secrets, index: index)
             let (claims, codes) = (try at.claims(team: id), try at.codes(team: id, now: now))
-            let byValue = Dictionary(claims.map { ($0.value, $0) }, uniquingKeysWith: { first, _ in first })
+            let byValue = Dictionary(
+                claims.map { ($0.value, $0) }, uniquingKeysWith: { first, _ in first })
             let serving = try joined.read { connection throws(StoreFailure) in
                 try connection.sources(teamNumber: connection.team(id).number)
             }
             let all =
-                serving.map { ListedSource($0, $0.envelopeDomain == nil ? byValue[$0.value] : nil, nil) }
-                + claims.filter { $0.state != .proved }.map { ListedSource(OutboundSource(waiting: $0), $0, codes[$0.value]) }
+                serving.map {
+                    ListedSource($0, $0.envelopeDomain == nil ? byValue[$0.value] : nil, nil)
+                }
+                + claims.filter { $0.state != .proved }.map {
+                    ListedSource(OutboundSource(waiting: $0), $0, codes[$0.value])
+                }
             return all.sorted {
-                ($0.source.value, $0.source.envelopeDomain ?? "") < ($1.source.value, $1.source.envelopeDomain ?? "")
+                ($0.source.value, $0.source.envelopeDomain ?? "") < (
+                    $1.source.value, $1.source.envelopeDomain ?? ""
+                )
             }
         }
     }
@@ -76,11 +89,14 @@ package struct SourceClaimRepository: Sendable {
 
     /// Claims that are due for a check, the longest overdue first.
     package func due(now: Int64, limit: Int) throws(StoreFailure) -> [SourceClaim] {
-        try database.rows("\(SourceClaim.select) WHERE next_check_at <= \(now) ORDER BY next_check_at, id LIMIT \(limit)").map(
+        try database.rows(
+            "\(SourceClaim.select) WHERE next_check_at <= \(now) ORDER BY next_check_at, id LIMIT \(limit)"
+        ).map(
             SourceClaim.init(row:))
     }
 
-    /// Records the result of a DNS check: the source starts, continues or stops, and its team is notified.
+    /// Records the result of a DNS check: the source starts, continues or stops,
+    /// and its team is notified.
     /// - Parameter claim: the claim as it was checked. If it was given up and claimed again since,
     ///   its token differs, and nothing is written.
     /// - Returns: the claim after the change; nil if it does not exist any longer.
@@ -88,10 +104,12 @@ package struct SourceClaimRepository: Sendable {
     package func record(
         _ proof: SourceClaim.Proof, of claim: SourceClaim, _ change: Change
     ) throws(StoreFailure) -> SourceClaim? {
-        let (result, isTold) = try database.write(.durable) { connection throws(StoreFailure) -> (SourceClaim?, Bool) in
+        let (result, isTold) = try database.write(.durable) {
+            connection throws(StoreFailure) -> (SourceClaim?, Bool) in
             let row = try connection.row(
                 "\(SourceClaim.select) WHERE id = \(claim.number) AND token = \(claim.token)")
-            guard let known = try row.map({ row throws(StoreFailure) in try SourceClaim(row: row) }),
+            guard
+                let known = try row.map({ row throws(StoreFailure) in try SourceClaim(row: row) }),
                 let team = try connection.row(
                     "SELECT \(Team.columns) FROM teams t WHERE t.id = \(known.teamNumber) AND t.removed_at IS NULL"
                 ).map({ row throws(StoreFailure) in try Team(row: row) })
@@ -102,7 +120,9 @@ package struct SourceClaimRepository: Sendable {
                 return (nil, false)
             }
             try connection.write(next, after: known, of: team, change)
-            let told = try event.map { event throws(StoreFailure) in try connection.tell(event, team, next, change.now) }
+            let told = try event.map { event throws(StoreFailure) in
+                try connection.tell(event, team, next, change.now)
+            }
             return (next, told ?? false)
         }
         if isTold { events.signal.raise() }
@@ -118,7 +138,9 @@ package struct SourceClaimRepository: Sendable {
                 "DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(value)")
             let served = try connection.run(
                 "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
-            guard claims + served > 0 else { throw .refused(.notFound, "\(value) is not a source of this team") }
+            guard claims + served > 0 else {
+                throw .refused(.notFound, "\(value) is not a source of this team")
+            }
             try connection.audit(change, "source.remove", "team:\(id)", value)
         }
     }
@@ -132,9 +154,11 @@ extension SourceClaim {
 
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
-            number: row["id"], teamNumber: row["team_id"], kind: row["kind"], value: row["value"], token: row["token"],
+            number: row["id"], teamNumber: row["team_id"], kind: row["kind"], value: row["value"],
+            token: row["token"],
             state: row["state"],
-            createdAt: row["created_at"], provedAt: row["proved_at"], failingSince: row["failing_since"],
+            createdAt: row["created_at"], provedAt: row["proved_at"],
+            failingSince: row["failing_since"],
             warnedAt: row["warned_at"], nextCheckAt: row["next_check_at"])
     }
 }
@@ -156,7 +180,8 @@ extension DatabaseConnection {
     }
 
     fileprivate func claim(team: Int64, _ value: String) throws(StoreFailure) -> SourceClaim? {
-        try row("\(SourceClaim.select) WHERE team_id = \(team) AND value = \(value)").map { row throws(StoreFailure) in
+        try row("\(SourceClaim.select) WHERE team_id = \(team) AND value = \(value)").map {
+            row throws(StoreFailure) in
             try SourceClaim(row: row)
         }
     }
@@ -171,11 +196,14 @@ extension DatabaseConnection {
 
     fileprivate func isSource(_ value: String, of team: Int64) throws(StoreFailure) -> Bool {
         try row(
-            "SELECT id FROM outbound_sources WHERE team_id = \(team) AND value = \(value) AND envelope_domain = ''") != nil
+            "SELECT id FROM outbound_sources WHERE team_id = \(team) AND value = \(value) AND envelope_domain = ''"
+        ) != nil
     }
 
     /// Writes the new state of a claim, and adds or removes its source.
-    func write(_ next: SourceClaim, after known: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
+    func write(
+        _ next: SourceClaim, after known: SourceClaim, of team: Team, _ change: Change
+    ) throws(StoreFailure) {
         try run(
             """
             UPDATE source_claims SET state = \(next.state), proved_at = \(next.provedAt), failing_since = \(next.failingSince),
@@ -185,7 +213,9 @@ extension DatabaseConnection {
     }
 
     /// Adds a claim's domain or address to the sources, or removes it.
-    fileprivate func serve(_ claim: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
+    fileprivate func serve(
+        _ claim: SourceClaim, of team: Team, _ change: Change
+    ) throws(StoreFailure) {
         if claim.state == .proved {
             try run(
                 """
@@ -199,12 +229,16 @@ extension DatabaseConnection {
                 DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(claim.value) AND envelope_domain = ''
                 """)
         }
-        try audit(change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)", claim.value)
+        try audit(
+            change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)",
+            claim.value)
     }
 
     /// Notifies every endpoint of a team about one of its domains. Returns whether the team has any
     /// endpoint.
-    fileprivate func tell(_ event: EventType, _ team: Team, _ claim: SourceClaim, _ now: Int64) throws(StoreFailure) -> Bool {
+    fileprivate func tell(
+        _ event: EventType, _ team: Team, _ claim: SourceClaim, _ now: Int64
+    ) throws(StoreFailure) -> Bool {
         let endpoints: [Int64] = try values(
             """
             SELECT e.id FROM event_endpoints e JOIN app_groups g ON g.id = e.group_id

@@ -46,7 +46,8 @@ package enum SourceCodeLimits {
     package static let lifetime: Int64 = 3600
     /// Wrong codes for one message.
     package static let tries = 5
-    /// Wrong codes of a team in a day, over all addresses: twenty guesses in a million find nothing.
+    /// Wrong codes of a team in a day, over all addresses: twenty guesses
+    /// in a million find nothing.
     package static let wrongPerDay = 20
     /// Messages to one mailbox for one team in a day. All spellings of an address are one mailbox.
     package static let perTeamAndMailbox = 3
@@ -71,7 +72,8 @@ extension SourceClaimRepository {
     /// Creates a code for an address that a team claimed; the previous code is invalid from then
     /// on. Its message counts, unless `withdraw` removes it from the count.
     /// - Parameter ifNone: returns nil if a usable code already exists.
-    /// - Throws: `notFound` without a claim, `invalid` for a domain, `exists` for an address that is proved, `limit`.
+    /// - Throws: `notFound` without a claim, `invalid` for a domain, `exists` for an address
+    ///   that is proved, `limit`.
     package func newCode(
         team id: String, address text: String, ifNone: Bool, _ change: Change
     ) throws(StoreFailure) -> SourceCode? {
@@ -80,8 +82,14 @@ extension SourceClaimRepository {
             let team = try connection.team(id)
             let claim = try connection.claim(of: team, to: SourceRepository.normal(text))
             let address = try claim.address
-            guard claim.state != .proved else { throw .refused(.exists, "\(claim.value) is proved already") }
-            if ifNone, let last = try connection.lastCode(of: claim, now: change.now), last.triesLeft > 0 { return nil }
+            guard claim.state != .proved else {
+                throw .refused(.exists, "\(claim.value) is proved already")
+            }
+            if ifNone, let last = try connection.lastCode(of: claim, now: change.now),
+                last.triesLeft > 0
+            {
+                return nil
+            }
             try connection.checkSourceCodes(team, index.search(address).canonical, now: change.now)
             let expiresAt = change.now + SourceCodeLimits.lifetime
             let number = try connection.inserted(
@@ -91,36 +99,49 @@ extension SourceClaimRepository {
                     \(expiresAt)) RETURNING id
                 """)
             try connection.audit(change, "source.code", "team:\(id)", claim.value)
-            return SourceCode(number: number, address: address, teamName: team.name, code: code, expiresAt: expiresAt)
+            return SourceCode(
+                number: number, address: address, teamName: team.name, code: code,
+                expiresAt: expiresAt)
         }
     }
 
-    /// Ends a code whose message was not sent, so that the next request creates another one. Its wrong tries still count.
-    /// - Parameter counts: whether the message counts for the day; false if it certainly reached no one.
+    /// Ends a code whose message was not sent, so that the next request creates another one. Its
+    /// wrong tries still count.
+    /// - Parameter counts: whether the message counts for the day; false if it
+    ///   certainly reached no one.
     package func withdraw(_ code: SourceCode, counts: Bool, now: Int64) throws(StoreFailure) {
         let end: Int64 = counts ? now : SourceCodeLimits.unsent
         try database.write(.durable) { connection throws(StoreFailure) in
-            _ = try connection.run("UPDATE source_codes SET expires_at = \(end) WHERE id = \(code.number)")
+            _ = try connection.run(
+                "UPDATE source_codes SET expires_at = \(end) WHERE id = \(code.number)")
         }
     }
 
     /// Proves an address by the code that was mailed to it. A proved address stays proved. A wrong
     /// code is counted and refused (`invalid`). After the last try, or without a valid code, it is
     /// refused with `unmet`; after too many wrong codes in a day, with `limit`.
-    package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
-    {
-        guard let digits = TypedCode.digits(code) else { throw .refused(.invalid, "a code has six digits") }
+    package func prove(
+        team id: String, address text: String, code: String, _ change: Change
+    ) throws(StoreFailure) -> SourceClaim {
+        guard let digits = TypedCode.digits(code) else {
+            throw .refused(.invalid, "a code has six digits")
+        }
         // A refusal thrown inside the transaction would undo the count of the try.
-        let outcome: Result<SourceClaim, StoreFailure> = try database.write(.durable) { connection throws(StoreFailure) in
+        let outcome: Result<SourceClaim, StoreFailure> = try database.write(.durable) {
+            connection throws(StoreFailure) in
             let team = try connection.team(id)
             let claim = try connection.claim(of: team, to: SourceRepository.normal(text))
             _ = try claim.address
             guard claim.state != .proved else { return .success(claim) }
             guard let last = try connection.lastCode(of: claim, now: change.now) else {
-                return .failure(.refused(.unmet, "no code is valid: it has expired or was never sent; request one"))
+                return .failure(
+                    .refused(
+                        .unmet, "no code is valid: it has expired or was never sent; request one"))
             }
             guard last.triesLeft > 0 else {
-                return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
+                return .failure(
+                    .refused(
+                        .unmet, "too many wrong codes: request another message with a new code"))
             }
             let since = change.now - SourceCodeLimits.day
             let wrong: Int? = try connection.value(
@@ -130,10 +151,14 @@ extension SourceClaimRepository {
                 """)
             guard wrong ?? 0 < SourceCodeLimits.wrongPerDay else {
                 return .failure(
-                    .refused(.limit, "\(SourceCodeLimits.wrongPerDay) wrong codes a day is the limit: try again tomorrow"))
+                    .refused(
+                        .limit,
+                        "\(SourceCodeLimits.wrongPerDay) wrong codes a day is the limit: try again tomorrow"
+                    ))
             }
             guard constantTimeEqual(last.hash, hash(digits, claim)) else {
-                try connection.run("UPDATE source_codes SET tries = tries + 1 WHERE id = \(last.number)")
+                try connection.run(
+                    "UPDATE source_codes SET tries = tries + 1 WHERE id = \(last.number)")
                 return .failure(
                     .refused(
                         .invalid,
@@ -141,8 +166,11 @@ extension SourceClaimRepository {
                             ? "the code is wrong, and that was the last try: request another message with a new code"
                             : "the code is wrong; tries left: \(last.triesLeft - 1)"))
             }
-            guard let (next, _) = claim.after(.seen, now: change.now) else { return .success(claim) }
-            try connection.run("UPDATE source_codes SET expires_at = \(change.now) WHERE id = \(last.number)")
+            guard let (next, _) = claim.after(.seen, now: change.now) else {
+                return .success(claim)
+            }
+            try connection.run(
+                "UPDATE source_codes SET expires_at = \(change.now) WHERE id = \(last.number)")
             try connection.write(next, after: claim, of: team, change)
             return .success(next)
         }
@@ -161,9 +189,12 @@ extension SourceClaimRepository {
                 """)
             var codes: [String: MailedCode] = [:]
             for row in rows {
-                let (address, sentAt, expiresAt): (String, Int64, Int64) = try (row["value"], row["sent_at"], row["expires_at"])
+                let (address, sentAt, expiresAt): (String, Int64, Int64) = try (
+                    row["value"], row["sent_at"], row["expires_at"]
+                )
                 codes[address] = MailedCode(
-                    sentAt: Timestamp(sentAt), expiresAt: Timestamp(expiresAt), triesLeft: try SourceCodeLimits.left(row["tries"])
+                    sentAt: Timestamp(sentAt), expiresAt: Timestamp(expiresAt),
+                    triesLeft: try SourceCodeLimits.left(row["tries"])
                 )
             }
             return codes
@@ -190,7 +221,9 @@ extension SourceClaim {
     /// The address that a code is mailed to. Throws `invalid` for a domain.
     fileprivate var address: AddrSpec {
         get throws(StoreFailure) {
-            guard kind == .address else { throw .refused(.invalid, "a domain is proved by its TXT record, not by a code") }
+            guard kind == .address else {
+                throw .refused(.invalid, "a domain is proved by its TXT record, not by a code")
+            }
             return try AddrSpec.typed(value)
         }
     }
@@ -212,8 +245,11 @@ extension DatabaseConnection {
 
     /// Refuses (`limit`) a message beyond the daily limits. The error does not say which team
     /// caused the messages to a mailbox, so that no team learns of another team's claim.
-    /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
-    fileprivate func checkSourceCodes(_ team: Team, _ index: (SQLValue, SQLValue), now: Int64) throws(StoreFailure) {
+    /// - Parameter index: the canonical index of the mailbox, with the key in use
+    ///   and with the other one.
+    fileprivate func checkSourceCodes(
+        _ team: Team, _ index: (SQLValue, SQLValue), now: Int64
+    ) throws(StoreFailure) {
         let mailbox: SQL = "mailbox_index IN (\(index.0), \(index.1))"
         let own: SQL = "team_id = \(team.number)"
         let counts: SQL = "expires_at <> \(SourceCodeLimits.unsent)"
@@ -227,7 +263,8 @@ extension DatabaseConnection {
             ),
             ("\(mailbox) AND \(counts)", SourceCodeLimits.perMailbox, day, full),
             (
-                "\(own) AND expires_at = \(SourceCodeLimits.unsent)", SourceCodeLimits.unsentPerTeam, hour,
+                "\(own) AND expires_at = \(SourceCodeLimits.unsent)",
+                SourceCodeLimits.unsentPerTeam, hour,
                 "\(SourceCodeLimits.unsentPerTeam) messages for this team could not be sent within an hour"
             ),
         ]
@@ -241,7 +278,8 @@ extension DatabaseConnection {
                 // The wait until the oldest message leaves the window.
                 let wait = max(1, (try row?["oldest"] ?? now) + seconds - now)
                 let hours = (wait + 3599) / 3600
-                throw .refused(.limit, "\(sentence): try again in \(hours) \(hours == 1 ? "hour" : "hours")")
+                throw .refused(
+                    .limit, "\(sentence): try again in \(hours) \(hours == 1 ? "hour" : "hours")")
             }
         }
     }

@@ -24,13 +24,16 @@ package struct SourceChallenge: Encodable, Sendable, Hashable {
     let type: String
     let value: String
 
-    fileprivate init(_ claim: SourceClaim) { (name, type, value) = (claim.recordName, "TXT", claim.token) }
+    fileprivate init(_ claim: SourceClaim) {
+        (name, type, value) = (claim.recordName, "TXT", claim.token)
+    }
 }
 
 extension OutboundSource {
     /// A claim that is not active: for views only.
     init(waiting claim: SourceClaim) {
-        self.init(kind: claim.kind, value: claim.value, envelopeDomain: nil, createdAt: claim.createdAt)
+        self.init(
+            kind: claim.kind, value: claim.value, envelopeDomain: nil, createdAt: claim.createdAt)
     }
 }
 

@@ -27,7 +27,9 @@ package struct TeamRepository: Sendable {
                 ON CONFLICT (handle) DO NOTHING RETURNING id
                 """)
             guard let number else {
-                throw .refused(.exists, "team \(id) already exists: postern team rename \(id) NAME changes its name")
+                throw .refused(
+                    .exists,
+                    "team \(id) already exists: postern team rename \(id) NAME changes its name")
             }
             try connection.audit(change, "team.add", "team:\(id)")
             return Team(number: number, id: id, name: name, createdAt: change.now)
@@ -51,8 +53,10 @@ package struct TeamRepository: Sendable {
 
     /// All teams by identifier.
     package func all() throws(StoreFailure) -> [Team] {
-        try database.rows("SELECT \(Team.columns) FROM teams t WHERE t.removed_at IS NULL ORDER BY t.handle")
-            .map(Team.init(row:))
+        try database.rows(
+            "SELECT \(Team.columns) FROM teams t WHERE t.removed_at IS NULL ORDER BY t.handle"
+        )
+        .map(Team.init(row:))
     }
 
     /// How many accounts the team has.
@@ -70,12 +74,16 @@ package struct TeamRepository: Sendable {
 
     /// The rows that would be removed with the team. At most `bound + 1` accounts and addresses are
     /// counted.
-    package func dependents(_ id: String, upTo bound: Int = BoundedCount.bound) throws(StoreFailure) -> TeamDependents {
+    package func dependents(
+        _ id: String, upTo bound: Int = BoundedCount.bound
+    ) throws(StoreFailure) -> TeamDependents {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id).number
-            let sources: Int? = try connection.value("SELECT COUNT(*) FROM outbound_sources WHERE team_id = \(team)")
+            let sources: Int? = try connection.value(
+                "SELECT COUNT(*) FROM outbound_sources WHERE team_id = \(team)")
             let apps: Int? = try connection.value(
-                "SELECT COUNT(*) FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(team)")
+                "SELECT COUNT(*) FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(team)"
+            )
             let addresses = try connection.count(upTo: bound) { after, limit in
                 """
                 SELECT COUNT(r.account_id) AS count, MAX(a.id) AS last
@@ -85,7 +93,9 @@ package struct TeamRepository: Sendable {
             }
             return TeamDependents(
                 sources: sources ?? 0, apps: apps ?? 0,
-                accounts: try connection.count(upTo: bound) { Self.accountPiece(team, after: $0, $1) }, addresses: addresses)
+                accounts: try connection.count(upTo: bound) {
+                    Self.accountPiece(team, after: $0, $1)
+                }, addresses: addresses)
         }
     }
 
@@ -96,11 +106,15 @@ package struct TeamRepository: Sendable {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
             let number = team.number
-            for table in ["outbound_sources", "source_claims", "api_keys", "client_keys", "policy_team_bindings"] {
+            for table in [
+                "outbound_sources", "source_claims", "api_keys", "client_keys",
+                "policy_team_bindings",
+            ] {
                 try connection.run("DELETE FROM \(raw: table) WHERE team_id = \(number)")
             }
             for table in [
-                "app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps",
+                "app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings",
+                "attested_apps",
             ] {
                 try connection.run(
                     """
@@ -123,7 +137,8 @@ package struct TeamRepository: Sendable {
             // team are removed with it.
             let ofTeam: SQL = "(from_team = \(number) OR to_team = \(number))"
             try connection.run("DELETE FROM app_transfers WHERE state = 'started' AND \(ofTeam)")
-            try connection.run("UPDATE app_transfers SET state = 'finished' WHERE state = 'moving' AND \(ofTeam)")
+            try connection.run(
+                "UPDATE app_transfers SET state = 'finished' WHERE state = 'moving' AND \(ofTeam)")
             // No valid name contains a space.
             try connection.run(
                 """
@@ -136,28 +151,36 @@ package struct TeamRepository: Sendable {
                 WHERE team_id = \(number)
                 """)
             try connection.run(
-                "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = \(change.now) WHERE id = \(number)")
+                "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = \(change.now) WHERE id = \(number)"
+            )
             try connection.audit(change, "team.remove", "team:\(id)")
-            try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: team.number)
+            try RemovalRepository(accounts: accounts).takeAway(
+                connection, tracker, team: team.number)
         }
     }
 }
 
 extension Team {
     /// The columns of a team `t`, under names that no other table has.
-    package static let columns: SQL = "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
+    package static let columns: SQL =
+        "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
 
     /// From `columns`.
     package init(row: SQLRow) throws(StoreFailure) {
-        try self.init(number: row["team_id"], id: row["team"], name: row["team_name"], createdAt: row["team_created_at"])
+        try self.init(
+            number: row["team_id"], id: row["team"], name: row["team_name"],
+            createdAt: row["team_created_at"])
     }
 }
 
 extension SQLQuerying {
     /// The team, or `notFound`.
     package func team(_ id: String) throws(StoreFailure) -> Team {
-        let row = try row("SELECT \(Team.columns) FROM teams t WHERE t.handle = \(id) AND t.removed_at IS NULL")
-        guard let row else { throw .refused(.notFound, "there is no team \(id): see postern team list") }
+        let row = try row(
+            "SELECT \(Team.columns) FROM teams t WHERE t.handle = \(id) AND t.removed_at IS NULL")
+        guard let row else {
+            throw .refused(.notFound, "there is no team \(id): see postern team list")
+        }
         return try Team(row: row)
     }
 }

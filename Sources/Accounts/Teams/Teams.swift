@@ -19,9 +19,11 @@ package struct Team: Sendable, Hashable {
 package struct OutboundSource: Sendable, Hashable {
     package enum Kind: String, SQLCodable, Sendable, Hashable { case domain, address }
     package let kind: Kind
-    /// Lower case: a domain in A-labels (which includes everything below it), or an address in envelope form.
+    /// Lower case: a domain in A-labels (which includes everything below it), or an
+    /// address in envelope form.
     package let value: String
-    /// An envelope domain paired with it: SPF for that domain proves mail of this source. Nil for none.
+    /// An envelope domain paired with it: SPF for that domain proves mail of
+    /// this source. Nil for none.
     package let envelopeDomain: String?
     package let createdAt: Int64
 
@@ -80,7 +82,8 @@ package struct DecisionApp: Sendable, Hashable {
     package let isNonceRequired: Bool
 
     package init(
-        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String, formerTeams: [Int64] = [],
+        number: Int64, clientID: String, groupNumber: Int64, teamNumber: Int64, teamID: String,
+        formerTeams: [Int64] = [],
         nonceForm: AppNonceForm, isNonceRequired: Bool
     ) {
         self.number = number

@@ -4,18 +4,22 @@
 import Database
 
 extension TransferRepository {
-    /// Transfers, the newest first; of one app, or all. Each of their counts is at most `bound + 1`.
+    /// Transfers, the newest first; of one app, or all. Each of their
+    /// counts is at most `bound + 1`.
     package func transfers(
         app clientID: String? = nil, upTo bound: Int = BoundedCount.bound
     ) throws(StoreFailure) -> [AppTransfer] {
         guard let clientID else { return try transfers(where: "1 = 1", upTo: bound) }
-        let (_, group) = try database.read { connection throws(StoreFailure) in try connection.appGroup(clientID: clientID) }
+        let (_, group) = try database.read { connection throws(StoreFailure) in
+            try connection.appGroup(clientID: clientID)
+        }
         return try transfers(where: "x.group_id = \(group.number)", upTo: bound)
     }
 
     /// A transfer that exists.
     func transfer(_ number: Int64) throws(StoreFailure) -> AppTransfer {
-        guard let found = try transfers(where: "x.id = \(number)", upTo: BoundedCount.bound).first else {
+        guard let found = try transfers(where: "x.id = \(number)", upTo: BoundedCount.bound).first
+        else {
             throw .permanent(.unexpectedData, "a transfer that was just written is missing")
         }
         return found
@@ -24,7 +28,8 @@ extension TransferRepository {
     /// Grants that have yet to move in a transfer, at most `bound + 1`.
     package func waiting(_ transfer: Int64, upTo bound: Int = .max) throws(StoreFailure) -> Int {
         let row = try database.row(
-            "SELECT group_id, from_team, moved_through FROM app_transfers WHERE id = \(transfer) AND state <> 'finished'")
+            "SELECT group_id, from_team, moved_through FROM app_transfers WHERE id = \(transfer) AND state <> 'finished'"
+        )
         guard let row else { return 0 }
         let (group, team): (Int64, Int64) = try (row["group_id"], row["from_team"])
         return try database.count(upTo: bound, after: row["moved_through"]) { after, limit in
@@ -36,7 +41,9 @@ extension TransferRepository {
         }
     }
 
-    private func transfers(where condition: SQL, upTo bound: Int) throws(StoreFailure) -> [AppTransfer] {
+    private func transfers(
+        where condition: SQL, upTo bound: Int
+    ) throws(StoreFailure) -> [AppTransfer] {
         try database.rows(
             """
             SELECT x.id, x.group_id, p.primary_client_id, f.handle AS from_team, t.handle AS to_team, x.from_team AS from_number,
@@ -47,7 +54,9 @@ extension TransferRepository {
             WHERE \(condition) ORDER BY x.id DESC
             """
         ).map { row throws(StoreFailure) in
-            let (number, from, to): (Int64, Int64, Int64) = try (row["id"], row["from_number"], row["to_number"])
+            let (number, from, to): (Int64, Int64, Int64) = try (
+                row["id"], row["from_number"], row["to_number"]
+            )
             let moved = try database.count(upTo: bound) { after, limit in
                 """
                 SELECT COUNT(*) AS count, MAX(old_account) AS last FROM (
@@ -64,7 +73,8 @@ extension TransferRepository {
                 """
             }
             return try AppTransfer(
-                number: number, group: AppGroup(row: row), fromTeam: row["from_team"], toTeam: row["to_team"],
+                number: number, group: AppGroup(row: row), fromTeam: row["from_team"],
+                toTeam: row["to_team"],
                 state: row["state"],
                 startedAt: row["started_at"], movedAt: row["moved_at"], endsAt: row["ends_at"],
                 waiting: waiting(number, upTo: bound), moved: moved, subjects: subjects)

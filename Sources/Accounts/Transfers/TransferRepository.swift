@@ -14,12 +14,16 @@ package struct TransferRepository: Sendable {
 
     // MARK: Administration
 
-    /// Announces the transfer of an app with its whole group. Refused if one is in progress, or if it would change nothing.
-    package func start(team from: String, app clientID: String, to: String, _ change: Change) throws(StoreFailure) -> AppTransfer
-    {
+    /// Announces the transfer of an app with its whole group. Refused if one is in progress, or if
+    /// it would change nothing.
+    package func start(
+        team from: String, app clientID: String, to: String, _ change: Change
+    ) throws(StoreFailure) -> AppTransfer {
         let number = try database.write(.durable) { connection throws(StoreFailure) in
             let (old, new) = (try connection.team(from), try connection.team(to))
-            guard old != new else { throw .refused(.invalid, "app \(clientID) already belongs to team \(to)") }
+            guard old != new else {
+                throw .refused(.invalid, "app \(clientID) already belongs to team \(to)")
+            }
             let group = try connection.appGroup(team: old, clientID: clientID)
             let number: Int64? = try connection.value(
                 """
@@ -28,9 +32,12 @@ package struct TransferRepository: Sendable {
                 ON CONFLICT (group_id) WHERE state <> 'finished' DO NOTHING RETURNING id
                 """)
             guard let number else {
-                throw .refused(.exists, "a transfer of app \(clientID) is in progress: see postern transfer status")
+                throw .refused(
+                    .exists,
+                    "a transfer of app \(clientID) is in progress: see postern transfer status")
             }
-            try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
+            try connection.audit(
+                change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
             return number
         }
         return try transfer(number)
@@ -43,11 +50,14 @@ package struct TransferRepository: Sendable {
             let found = try underWay(connection, clientID)
             guard found.state == .started else {
                 throw .refused(
-                    .unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
+                    .unmet,
+                    "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again"
+                )
             }
             try connection.run("DELETE FROM app_transfers WHERE id = \(found.number)")
             try connection.audit(
-                change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
+                change, "transfer.cancel", "team:\(found.fromTeam.id)",
+                "app:\(found.group.title) to team:\(found.toTeam.id)")
         }
     }
 
@@ -58,7 +68,8 @@ package struct TransferRepository: Sendable {
     package func finish(
         app clientID: String, keepingRedirects: Bool = false, limit: Int = batch, _ change: Change
     ) throws(StoreFailure) -> AppTransfer {
-        let (number, _) = try step(app: clientID, keepingRedirects: keepingRedirects, limit: limit, change)
+        let (number, _) = try step(
+            app: clientID, keepingRedirects: keepingRedirects, limit: limit, change)
         return try transfer(number)
     }
 
@@ -68,22 +79,27 @@ package struct TransferRepository: Sendable {
     /// the old endpoint still go there. Nothing is counted: a transaction that reads all grants
     /// would conflict with sign-ups.
     /// - Parameters:
-    ///   - keepingRedirects: whether the apps' redirect URIs stay. The old team's URIs would receive
-    ///     the new team's `sub` and address.
+    ///   - keepingRedirects: whether the apps' redirect URIs stay. The old team's URIs would
+    ///     receive the new team's `sub` and address.
     ///   - range: grants that one statement of the final check reads.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(
-        app clientID: String, keepingRedirects: Bool = false, limit: Int = batch, range: Int = 20_000, _ change: Change
+        app clientID: String, keepingRedirects: Bool = false, limit: Int = batch,
+        range: Int = 20_000, _ change: Change
     ) throws(StoreFailure) -> (number: Int64, isFinished: Bool) {
         // Alone: the rows of sign-ups are on the same index pages, so on PostgreSQL each concurrent
         // sign-up would make a step fail.
         let (found, isEnd) = try database.writeAlone(.durable) { connection throws(StoreFailure) in
             var found = try underWay(connection, clientID)
-            if found.state == .started { found = try begin(connection, found, keepingRedirects: keepingRedirects, change) }
+            if found.state == .started {
+                found = try begin(connection, found, keepingRedirects: keepingRedirects, change)
+            }
             let batch = TransferBatch(
-                addresses: addresses, transfer: found.number, group: found.group.number, team: found.toTeam,
+                addresses: addresses, transfer: found.number, group: found.group.number,
+                team: found.toTeam,
                 endsAt: found.endsAt ?? change.now + AppTransfer.overlap, change: change)
-            guard let moved = try batch.move(connection, after: found.movedThrough, limit: limit) else { return (found, true) }
+            guard let moved = try batch.move(connection, after: found.movedThrough, limit: limit)
+            else { return (found, true) }
             try connection.run(
                 "UPDATE app_transfers SET moved_through = \(moved.last) WHERE id = \(found.number)")
             return (found, moved.count < limit)
@@ -91,14 +107,17 @@ package struct TransferRepository: Sendable {
         guard isEnd else { return (found.number, false) }
         // A user who signed up at the moment of the change may have a grant number that the steps
         // have already passed.
-        let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
+        let left = try firstLeft(
+            group: found.group.number, team: found.fromTeam.number, range: range)
         try database.write(.durable) { connection throws(StoreFailure) in
             if let left {
                 try connection.run(
-                    "UPDATE app_transfers SET moved_through = \(left - 1) WHERE id = \(found.number)")
+                    "UPDATE app_transfers SET moved_through = \(left - 1) WHERE id = \(found.number)"
+                )
             } else {
                 try connection.run(
-                    "UPDATE app_transfers SET state = 'finished' WHERE id = \(found.number) AND state = 'moving'")
+                    "UPDATE app_transfers SET state = 'finished' WHERE id = \(found.number) AND state = 'moving'"
+                )
             }
         }
         return (found.number, left == nil)
@@ -137,34 +156,44 @@ package struct TransferRepository: Sendable {
     }
 
     private func begin(
-        _ connection: any DatabaseConnection, _ found: Underway, keepingRedirects: Bool, _ change: Change
+        _ connection: any DatabaseConnection, _ found: Underway, keepingRedirects: Bool,
+        _ change: Change
     ) throws(StoreFailure) -> Underway {
         let endsAt = change.now + AppTransfer.overlap
         try connection.run(
-            "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
+            "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)"
+        )
         // The old team knows these secrets.
         try connection.run(
-            "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
+            "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))"
+        )
         // The old team also has codes and tokens that were issued for them. With these it could
         // manage the new team's stream, and get the user's new `sub` and address. A browser that is
         // redirected to its redirect URI would bring it new ones.
         let tables: [SQL] = ["access_tokens", "authorization_codes"]
         for table in tables + (keepingRedirects ? [] : ["app_redirects", "logout_redirects"]) {
             try connection.run(
-                "DELETE FROM \(table) WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
+                "DELETE FROM \(table) WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))"
+            )
         }
         if !keepingRedirects {
-            try connection.run("UPDATE apps SET backchannel_logout_uri = NULL WHERE group_id = \(found.group.number)")
+            try connection.run(
+                "UPDATE apps SET backchannel_logout_uri = NULL WHERE group_id = \(found.group.number)"
+            )
         }
-        try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
-        try connection.run("UPDATE event_endpoints SET stream_group = NULL WHERE stream_group = \(found.group.number)")
+        try connection.run(
+            "UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
+        try connection.run(
+            "UPDATE event_endpoints SET stream_group = NULL WHERE stream_group = \(found.group.number)"
+        )
         try connection.run(
             """
             UPDATE app_transfers SET state = 'moving', moved_at = \(change.now), ends_at = \(endsAt) WHERE id = \(found.number)
             """)
         try connection.audit(
             change, "transfer.finish", "team:\(found.fromTeam.id)",
-            "app:\(found.group.title) to team:\(found.toTeam.id) redirect URIs \(keepingRedirects ? "kept" : "ended")")
+            "app:\(found.group.title) to team:\(found.toTeam.id) redirect URIs \(keepingRedirects ? "kept" : "ended")"
+        )
         var begun = found
         (begun.state, begun.endsAt) = (.moving, endsAt)
         return begun
@@ -180,7 +209,8 @@ package struct TransferRepository: Sendable {
             """
         // Most of them stay because of other apps: a read finds and skips these, while no writer
         // waits.
-        let found: [Int64] = try database.values("SELECT t.old_account FROM account_transfers t WHERE \(isOver) LIMIT \(limit)")
+        let found: [Int64] = try database.values(
+            "SELECT t.old_account FROM account_transfers t WHERE \(isOver) LIMIT \(limit)")
         guard !found.isEmpty else { return 0 }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let old: [Int64] = try connection.values(for: Array(Set(found)).sorted()) {
@@ -198,8 +228,9 @@ package struct TransferRepository: Sendable {
 
     // MARK: Subjects
 
-    /// The subject by which the old team can identify a user to the new one: always the same for this target. Nil if the team
-    /// has no such subject, or no transfer of the app to the target was started.
+    /// The subject by which the old team can identify a user to the new one: always the
+    /// same for this target. Nil if the team has no such subject, or no transfer of the app
+    /// to the target was started.
     package func transferSubject(
         sub: String, client: ProviderClient, target: String, _ change: Change
     ) throws(StoreFailure) -> String? {
@@ -213,7 +244,8 @@ package struct TransferRepository: Sendable {
                 WHERE a.sub = \(sub) AND \(SQL.filter("a.team_id")) = \(client.teamNumber) AND t.handle = \(target)
                 """)
             guard let row else { return nil }
-            return try connection.transferSubject(account: row["id"], target: row["to_team"], now: change.now)
+            return try connection.transferSubject(
+                account: row["id"], target: row["to_team"], now: change.now)
         }
     }
 
@@ -255,12 +287,14 @@ package struct TransferRepository: Sendable {
     /// Moves the grant of a user for a group in transfer, if it has not moved yet. So no user has
     /// to consent again while a transfer runs.
     static func moveWaiting(
-        _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
+        _ connection: any DatabaseConnection, user: Int64, group: Int64,
+        addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
         // Both conditions on the state, because SQLite uses the index of the second only if the
         // query contains that condition.
         let moving = try connection.row(
-            "SELECT id FROM app_transfers WHERE group_id = \(group) AND state = 'moving' AND state <> 'finished'")
+            "SELECT id FROM app_transfers WHERE group_id = \(group) AND state = 'moving' AND state <> 'finished'"
+        )
         guard moving != nil else { return }
         let waiting: [Int64] = try connection.values(
             """
@@ -272,13 +306,16 @@ package struct TransferRepository: Sendable {
         for grant in waiting { try move(connection, grant: grant, addresses: addresses, change) }
     }
 
-    private func move(_ connection: any DatabaseConnection, grant: Int64, _ change: Change) throws(StoreFailure) {
+    private func move(
+        _ connection: any DatabaseConnection, grant: Int64, _ change: Change
+    ) throws(StoreFailure) {
         try Self.move(connection, grant: grant, addresses: addresses, change)
     }
 
     /// Moves one grant. Does nothing if it has moved, or if its app is not in transfer.
     package static func move(
-        _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
+        _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository,
+        _ change: Change
     ) throws(StoreFailure) {
         let row = try connection.row(
             """
@@ -289,14 +326,20 @@ package struct TransferRepository: Sendable {
             WHERE g.id = \(grant) AND a.team_id <> x.to_team
             """)
         guard let row, let endsAt: Int64 = try row["ends_at"] else { return }
-        let (old, group, team): (Int64, Int64, Team) = try (row["account_id"], row["group_id"], Team(row: row))
+        let (old, group, team): (Int64, Int64, Team) = try (
+            row["account_id"], row["group_id"], Team(row: row)
+        )
         let transfer: Int64 = try row["transfer_id"]
         let new: Int64
         if let user: Int64 = try row["user_id"], let handle: String = try row["handle"] {
             let known = try connection.row(
-                "SELECT id FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)")
+                "SELECT id FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)"
+            )
             new = try addresses.account(connection, team: team, user: user, change)
-            if known == nil { try copy(connection, from: old, to: new, team: team.id, user: handle, addresses, change) }
+            if known == nil {
+                try copy(
+                    connection, from: old, to: new, team: team.id, user: handle, addresses, change)
+            }
         } else {
             new = try externalAccount(connection, of: old, team: team, addresses, change)
         }
@@ -305,7 +348,8 @@ package struct TransferRepository: Sendable {
         try connection.run(
             "DELETE FROM grants WHERE account_id = \(new) AND \(SQL.filter("group_id")) = \(group)")
         try connection.run(
-            "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
+            "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)"
+        )
         // Decisions for the old team do not apply to the new one.
         try connection.run("DELETE FROM rule_snoozes WHERE grant_id = \(grant)")
         _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
@@ -317,9 +361,11 @@ package struct TransferRepository: Sendable {
             """)
     }
 
-    /// The user's choices for the old team apply to the new one: inbox, name, kind of address, and whether mail is wanted.
+    /// The user's choices for the old team apply to the new one: inbox, name, kind of address,
+    /// and whether mail is wanted.
     private static func copy(
-        _ connection: any DatabaseConnection, from old: Int64, to new: Int64, team: String, user: String,
+        _ connection: any DatabaseConnection, from old: Int64, to new: Int64, team: String,
+        user: String,
         _ addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
         try connection.run(
@@ -355,7 +401,8 @@ package struct TransferRepository: Sendable {
 
     /// The account of the same external subject with the new team.
     private static func externalAccount(
-        _ connection: any DatabaseConnection, of old: Int64, team: Team, _ addresses: AddressRepository, _ change: Change
+        _ connection: any DatabaseConnection, of old: Int64, team: Team,
+        _ addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) -> Int64 {
         let known: Int64? = try connection.value(
             """
@@ -389,7 +436,9 @@ package struct TransferRepository: Sendable {
         let movedThrough: Int64
     }
 
-    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws(StoreFailure) -> Underway {
+    private func underWay(
+        _ connection: any DatabaseConnection, _ clientID: String
+    ) throws(StoreFailure) -> Underway {
         let (_, group) = try connection.appGroup(clientID: clientID)
         let row = try connection.row(
             """
@@ -398,19 +447,25 @@ package struct TransferRepository: Sendable {
             WHERE x.group_id = \(group.number) AND x.state <> 'finished'
             """)
         guard let row else {
-            throw .refused(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
+            throw .refused(
+                .notFound,
+                "no transfer of app \(clientID) is in progress: see postern transfer status")
         }
         return try Underway(
-            number: row["id"], group: group, fromTeam: (row["from_team"], row["from_handle"]), toTeam: Team(row: row),
+            number: row["id"], group: group, fromTeam: (row["from_team"], row["from_handle"]),
+            toTeam: Team(row: row),
             state: row["state"], endsAt: row["ends_at"], movedThrough: row["moved_through"])
     }
 }
 
 extension DatabaseConnection {
     /// The transfer subject of an account for a team; created if there is none.
-    fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws(StoreFailure) -> String {
+    fileprivate func transferSubject(
+        account: Int64, target: Int64, now: Int64
+    ) throws(StoreFailure) -> String {
         let known: String? = try value(
-            "SELECT transfer_sub FROM transfer_subs WHERE account_id = \(account) AND target_team = \(target)")
+            "SELECT transfer_sub FROM transfer_subs WHERE account_id = \(account) AND target_team = \(target)"
+        )
         if let known { return known }
         let subject = Base32.characters(fromRandom: try SecureRandom.octets(32))
         try run(

@@ -7,7 +7,8 @@ import MailCrypto
 /// Deletes the remaining rows of removed teams and accounts. Any process may continue after another
 /// one was interrupted.
 package struct RemovalRepository: Sendable {
-    /// Rows that one transaction deletes: some ten milliseconds if they come from a disk; other writers wait for this time.
+    /// Rows that one transaction deletes: some ten milliseconds if they come from a disk; other
+    /// writers wait for this time.
     package static let rows = 250
     /// The cost of an account's end in rows: retired names, events, and its few other rows.
     private static let rowsPerAccount = 20
@@ -57,17 +58,23 @@ package struct RemovalRepository: Sendable {
 
     /// The number of items that are left to delete, and the time of the oldest.
     package func backlog() throws(StoreFailure) -> Backlog {
-        let row = try accounts.database.row("SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
+        let row = try accounts.database.row(
+            "SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
         return try Backlog(count: row?["count"] ?? 0, oldest: row?["oldest"])
     }
 
     /// All items that are left to delete.
-    package func items() throws(StoreFailure) -> Set<Item> { Set(try accounts.database.rows(Self.waiting).map(Item.init(row:))) }
+    package func items() throws(StoreFailure) -> Set<Item> {
+        Set(try accounts.database.rows(Self.waiting).map(Item.init(row:)))
+    }
 
     /// Whether anything is left to delete.
-    package func isPending() throws(StoreFailure) -> Bool { try accounts.database.row("\(Self.waiting) LIMIT 1") != nil }
+    package func isPending() throws(StoreFailure) -> Bool {
+        try accounts.database.row("\(Self.waiting) LIMIT 1") != nil
+    }
 
-    /// Deletes some rows of the item that was removed first, in one transaction. Returns whether there was one.
+    /// Deletes some rows of the item that was removed first, in one transaction.
+    /// Returns whether there was one.
     package func step(now: Int64, rows: Int = rows) throws(StoreFailure) -> Bool {
         guard let item = try next(besides: []) else { return false }
         try step(item, now: now, rows: rows)
@@ -86,7 +93,9 @@ package struct RemovalRepository: Sendable {
             switch item {
             case .team(let team):
                 // Another process may have deleted it in the meantime.
-                guard try connection.row("SELECT id FROM teams WHERE id = \(team) AND removed_at IS NOT NULL") != nil
+                guard
+                    try connection.row(
+                        "SELECT id FROM teams WHERE id = \(team) AND removed_at IS NOT NULL") != nil
                 else { return }
                 try takeAway(connection, tracker, team: team, rows: rows)
             case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
@@ -96,7 +105,8 @@ package struct RemovalRepository: Sendable {
 
     /// Deletes at most `rows` rows of a removed team, and the team itself when no more are left.
     func takeAway(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64,
+        rows: Int = rows
     ) throws(StoreFailure) {
         var left = rows
         guard try endConsents(connection, tracker, team: team, &left) else { return }
@@ -112,7 +122,8 @@ package struct RemovalRepository: Sendable {
         }
         guard found.count < limit else { return }
         // Last: any consents that its apps have now belong to other teams.
-        guard try connection.clear(RemovedRows.ofMovingApps(team) + RemovedRows.ofTeam(team), &left) else { return }
+        guard try connection.clear(RemovedRows.ofMovingApps(team) + RemovedRows.ofTeam(team), &left)
+        else { return }
         // Pending events for endpoints of its apps still go there.
         try connection.run(
             """
@@ -124,7 +135,8 @@ package struct RemovalRepository: Sendable {
 
     /// Ends consents to a group of apps that was removed alone. Returns whether none is left.
     private func endConsents(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64,
+        _ left: inout Int
     ) throws(StoreFailure) -> Bool {
         let group: Int64? = try connection.value(
             "SELECT id FROM app_groups WHERE team_id = \(team) AND removed_from <> team_id")
@@ -132,7 +144,9 @@ package struct RemovalRepository: Sendable {
         let limit = max(1, left / Self.rowsPerAccount)
         let found = try connection.rows(
             "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id \(SQL.limit(limit))"
-        ).map { row throws(StoreFailure) in try (grant: row["id"] as Int64, account: row["account_id"] as Int64) }
+        ).map { row throws(StoreFailure) in
+            try (grant: row["id"] as Int64, account: row["account_id"] as Int64)
+        }
         for (grant, account) in found {
             guard try connection.clear(RemovedRows.ofGrant(grant), &left) else { return false }
             try tracker.snapshot(.ending(account))
@@ -143,11 +157,15 @@ package struct RemovalRepository: Sendable {
         return found.count < limit
     }
 
-    /// Deletes at most `rows` rows of a removed endpoint, and the endpoint itself when no more are left.
-    func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws(StoreFailure) {
+    /// Deletes at most `rows` rows of a removed endpoint, and the endpoint
+    /// itself when no more are left.
+    func takeAway(
+        _ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows
+    ) throws(StoreFailure) {
         var left = rows
         guard try connection.clear(RemovedRows.ofEndpoint(endpoint), &left) else { return }
-        try connection.run("DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
+        try connection.run(
+            "DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
     }
 
     /// Deletes everything that is left, and lets other writers run in between. Does nothing if
@@ -162,9 +180,11 @@ package struct RemovalRepository: Sendable {
     ///   - pause: called after each step, with the time that it took.
     /// - Returns: the items that failed in this run.
     package func run(
-        now: Int64, within time: Duration? = nil, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
+        now: Int64, within time: Duration? = nil, passing: Set<Item> = [],
+        pause: (Duration) -> Void = { _ in }
     ) throws(StoreFailure) -> [Failure] {
-        guard try next(besides: passing) != nil, let lock = try accounts.database.lock("removal") else { return [] }
+        guard try next(besides: passing) != nil, let lock = try accounts.database.lock("removal")
+        else { return [] }
         defer { lock.release() }
         var failures: [Failure] = []
         let end = time.map { ContinuousClock.now + $0 }
@@ -212,16 +232,24 @@ private enum RemovedRows {
     static func ofAccount(_ account: Int64) -> [Table] {
         [
             Table(name: "stored_tokens", key: "token", condition: "account_id = \(account)"),
-            Table(name: "once_marks", key: "mark, account_id, purpose", condition: "account_id = \(account)"),
-            Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = \(account)"),
-            Table(name: "account_refusals", key: "domain, account_id, day, kind", condition: "account_id = \(account)"),
+            Table(
+                name: "once_marks", key: "mark, account_id, purpose",
+                condition: "account_id = \(account)"),
+            Table(
+                name: "daily_counters", key: "account_id, day, kind",
+                condition: "account_id = \(account)"),
+            Table(
+                name: "account_refusals", key: "domain, account_id, day, kind",
+                condition: "account_id = \(account)"),
         ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
     }
 
     static func ofEndpoint(_ endpoint: Int64) -> [Table] {
         [
             Table(name: "outbox", key: "id", condition: "endpoint_id = \(endpoint)"),
-            Table(name: "stream_exclusions", key: "account_id, endpoint_id", condition: "endpoint_id = \(endpoint)"),
+            Table(
+                name: "stream_exclusions", key: "account_id, endpoint_id",
+                condition: "endpoint_id = \(endpoint)"),
         ]
     }
 
@@ -231,9 +259,13 @@ private enum RemovedRows {
         return [
             Table(name: "decisions", key: "id", condition: "team_id = \(team)"),
             Table(name: "rejections", key: "id", condition: "team_id = \(team)"),
-            Table(name: "idempotency_keys", key: "key_mark, team_id, endpoint", condition: "team_id = \(team)"),
+            Table(
+                name: "idempotency_keys", key: "key_mark, team_id, endpoint",
+                condition: "team_id = \(team)"),
             Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = \(team)"),
-            Table(name: "upgraded_accounts", key: "app_account, team_id", condition: "team_id = \(team)"),
+            Table(
+                name: "upgraded_accounts", key: "app_account, team_id",
+                condition: "team_id = \(team)"),
             Table(
                 name: "live_list_entries", key: "value, list_id, generation",
                 condition: "list_id IN (SELECT id FROM live_lists WHERE team_id = \(team))"),
@@ -268,11 +300,15 @@ private enum RemovedRows {
 }
 
 extension DatabaseConnection {
-    /// Deletes rows until the budget is used up, and subtracts them from it. Returns whether none is left.
-    fileprivate func clear(_ tables: [RemovedRows.Table], _ budget: inout Int) throws(StoreFailure) -> Bool {
+    /// Deletes rows until the budget is used up, and subtracts them from it.
+    /// Returns whether none is left.
+    fileprivate func clear(
+        _ tables: [RemovedRows.Table], _ budget: inout Int
+    ) throws(StoreFailure) -> Bool {
         for table in tables {
             guard budget > 0 else { return false }
-            let verb = table.change.map { "UPDATE \(table.name) SET \($0)" } ?? "DELETE FROM \(table.name)"
+            let verb =
+                table.change.map { "UPDATE \(table.name) SET \($0)" } ?? "DELETE FROM \(table.name)"
             let limit = max(1, budget / table.weight)
             let count = try run(
                 """

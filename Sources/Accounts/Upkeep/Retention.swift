@@ -14,23 +14,32 @@ package struct DataClass: Sendable, Hashable {
         reason: "Daily counts per account: policies look back a year.")
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
-        reason: "The reasons why mail from a team's sources was refused: long enough to notice and fix them.")
+        reason:
+            "The reasons why mail from a team's sources was refused: long enough to notice and fix them."
+    )
     package static let audit = DataClass(
         name: "audit", standardDays: 1100, range: 90...36_500,
         reason: "Administrative changes: three years, as auditors commonly require.")
     package static let decisions = DataClass(
         name: "decisions", standardDays: 400, range: 1...3650,
-        reason: "The log of risk decisions: for replay months later, and to test policies on a year of decisions.")
+        reason:
+            "The log of risk decisions: for replay months later, and to test policies on a year of decisions."
+    )
     package static let checks = DataClass(
         name: "checks", standardDays: 400, range: 90...3650,
-        reason: "Outcomes of challenges: policies look back 90 days, and read the time of the last pass.")
+        reason:
+            "Outcomes of challenges: policies look back 90 days, and read the time of the last pass."
+    )
 
     package static let dmarcReports = DataClass(
         name: "dmarc-reports", standardDays: 90, range: 1...400,
-        reason: "Receivers' reports about mail from the relay domains: a season shows what changed.")
+        reason: "Receivers' reports about mail from the relay domains: a season shows what changed."
+    )
 
     /// Every kind, in the order of names.
-    package static let all: [DataClass] = [audit, checks, counters, decisions, dmarcReports, rejections]
+    package static let all: [DataClass] = [
+        audit, checks, counters, decisions, dmarcReports, rejections,
+    ]
 }
 
 /// A kind of data and how long it is kept here.

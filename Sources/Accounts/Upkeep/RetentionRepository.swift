@@ -8,7 +8,9 @@ package struct RetentionRepository: Sendable {
     /// Every kind of data.
     package func all() throws(StoreFailure) -> [Retention] {
         try database.read { connection throws(StoreFailure) in
-            try DataClass.all.map { data throws(StoreFailure) in Retention(dataClass: data, days: try days(data, connection)) }
+            try DataClass.all.map { data throws(StoreFailure) in
+                Retention(dataClass: data, days: try days(data, connection))
+            }
         }
     }
 
@@ -17,21 +19,28 @@ package struct RetentionRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try days(dataClass, connection) }
     }
 
-    private func days(_ dataClass: DataClass, _ connection: any DatabaseConnection) throws(StoreFailure) -> Int {
-        let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.setting(dataClass))")
+    private func days(
+        _ dataClass: DataClass, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> Int {
+        let value: String? = try connection.value(
+            "SELECT value FROM settings WHERE name = \(Self.setting(dataClass))")
         return value.flatMap { Int($0) } ?? dataClass.standardDays
     }
 
     /// Sets how long a kind is kept; older data is deleted by the next housekeeping.
-    package func set(_ name: String, days: Int, _ change: Change) throws(StoreFailure) -> Retention {
+    package func set(_ name: String, days: Int, _ change: Change) throws(StoreFailure) -> Retention
+    {
         guard let dataClass = DataClass.all.first(where: { $0.name == name }) else {
             throw .refused(
                 .notFound,
-                "\(name.prefix(64)) is not a kind of data: the kinds are \(DataClass.all.map(\.name).joined(separator: ", "))")
+                "\(name.prefix(64)) is not a kind of data: the kinds are \(DataClass.all.map(\.name).joined(separator: ", "))"
+            )
         }
         guard dataClass.range.contains(days) else {
             throw .refused(
-                .invalid, "\(name) must be kept for \(dataClass.range.lowerBound) to \(dataClass.range.upperBound) days")
+                .invalid,
+                "\(name) must be kept for \(dataClass.range.lowerBound) to \(dataClass.range.upperBound) days"
+            )
         }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let old = try self.days(dataClass, connection)
@@ -53,7 +62,8 @@ extension AuditRepository {
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < \(time) LIMIT \(limit))")
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < \(time) LIMIT \(limit))"
+            )
         }
     }
 }

@@ -83,9 +83,11 @@ extension Sealer {
         return try SealedValue(row: row, "given").map { sealed throws(StoreFailure) in
             let text = try openText(sealed, .givenName(user: user))
             // Names have no control characters, so a line feed separates the parts.
-            let parts = text.utf8.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = text.utf8.split(
+                separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
             return PersonName(
-                given: parts.first.map { String(Substring($0)) }, family: parts.dropFirst().first.map { String(Substring($0)) })
+                given: parts.first.map { String(Substring($0)) },
+                family: parts.dropFirst().first.map { String(Substring($0)) })
         }
     }
 
@@ -107,10 +109,16 @@ extension Sealer {
             guard try row["has_typed_name"] else { return }
             try connection.run("DELETE FROM given_names WHERE account_id = \(account)")
         case .typed(let typed):
-            if try row["has_typed_name"], try teamName(row, user: user) ?? PersonName(given: nil, family: nil) == typed { return }
+            if try row["has_typed_name"],
+                try teamName(row, user: user) ?? PersonName(given: nil, family: nil) == typed
+            {
+                return
+            }
             var sealed: SealedValue?
             if typed.full != nil {
-                sealed = try seal("\(typed.given ?? "")\n\(typed.family ?? "")", .givenName(user: user), connection)
+                sealed = try seal(
+                    "\(typed.given ?? "")\n\(typed.family ?? "")", .givenName(user: user),
+                    connection)
             }
             try connection.run(
                 """

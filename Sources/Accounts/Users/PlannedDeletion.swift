@@ -1,17 +1,21 @@
-// A user who requested full deletion: nothing changes until the planned day, and the user can cancel it.
+// A user who requested full deletion: nothing changes until the planned day, and
+// the user can cancel it.
 
 import Database
 
 extension UserRepository {
     /// Sets the time at which the user is to be removed; nil cancels that.
     /// - Parameter time: seconds since 1970.
-    package func planDeletion(_ id: String, at time: Int64?, _ change: Change) throws(StoreFailure) {
+    package func planDeletion(_ id: String, at time: Int64?, _ change: Change) throws(StoreFailure)
+    {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let changed = try connection.run(
-                "UPDATE users SET deletes_at = \(time) WHERE id = \(user) AND COALESCE(deletes_at, 0) <> \(time ?? 0)")
+                "UPDATE users SET deletes_at = \(time) WHERE id = \(user) AND COALESCE(deletes_at, 0) <> \(time ?? 0)"
+            )
             guard changed > 0 else { return }
-            try connection.audit(change, time == nil ? "user.keep" : "user.plan-removal", "user:\(id)")
+            try connection.audit(
+                change, time == nil ? "user.keep" : "user.plan-removal", "user:\(id)")
         }
     }
 
@@ -20,7 +24,8 @@ extension UserRepository {
         try database.value("SELECT deletes_at FROM users WHERE handle = \(id)")
     }
 
-    /// Removes users whose time has come, the longest due first, at most a hundred. Returns the number.
+    /// Removes users whose time has come, the longest due first, at most a
+    /// hundred. Returns the number.
     /// - Parameter now: seconds since 1970.
     package func removeDue(now: Int64) throws(StoreFailure) -> Int {
         let due: [String] = try database.values(
@@ -32,9 +37,11 @@ extension UserRepository {
                 // The user may have cancelled the deletion, or been removed by another process,
                 // since the query.
                 let user: Int64? = try connection.value(
-                    "SELECT id FROM users WHERE handle = \(id) AND deletes_at IS NOT NULL AND deletes_at <= \(now)")
+                    "SELECT id FROM users WHERE handle = \(id) AND deletes_at IS NOT NULL AND deletes_at <= \(now)"
+                )
                 guard let user else { return }
-                try remove(connection, tracker, user: user, id: id, Change(actor: "user:\(id)", now: now))
+                try remove(
+                    connection, tracker, user: user, id: id, Change(actor: "user:\(id)", now: now))
             }
         }
         return due.count

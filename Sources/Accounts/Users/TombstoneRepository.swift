@@ -39,7 +39,9 @@ package struct TombstoneRepository: Sendable {
     }
 
     /// The tombstones of an issuer's subject, the oldest day first.
-    package func tombstones(issuer: String, subject: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
+    package func tombstones(
+        issuer: String, subject: String, now: Int64
+    ) throws(StoreFailure) -> [Tombstone] {
         try database.read { connection throws(StoreFailure) in
             try connection.tombstones(marks.identity(issuer: issuer, subject: subject), now: now)
         }
@@ -65,12 +67,15 @@ extension DatabaseConnection {
             SELECT day, deletions, failures FROM tombstones WHERE mark = \(mark) AND day > \(Day.number(now) - Tombstone.days)
             ORDER BY day
             """
-        ).map { row throws(StoreFailure) in try Tombstone(day: row["day"], deletions: row["deletions"], failures: row["failures"])
+        ).map { row throws(StoreFailure) in
+            try Tombstone(day: row["day"], deletions: row["deletions"], failures: row["failures"])
         }
     }
 
     /// Adds to a tombstone.
-    func recordTombstone(_ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64) throws(StoreFailure) {
+    func recordTombstone(
+        _ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64
+    ) throws(StoreFailure) {
         try run(
             """
             INSERT INTO tombstones (mark, day, deletions, failures) VALUES (\(mark), \(day), \(deletions), \(failures))

@@ -25,12 +25,15 @@ package struct UserRepository: Sendable {
         let name = try name.map(Identifier.checkedName)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let number = try insert(connection, id: id, name: name, change)
-            _ = try inboxes.insert(connection, user: number, id: id, inbox, isVerified: isVerified, isReplyOnly: false, change)
+            _ = try inboxes.insert(
+                connection, user: number, id: id, inbox, isVerified: isVerified, isReplyOnly: false,
+                change)
             return User(number: number, id: id, name: name, createdAt: change.now)
         }
     }
 
-    /// Adds a user without an inbox; identifier and name are already checked. Returns the store's number.
+    /// Adds a user without an inbox; identifier and name are already checked.
+    /// Returns the store's number.
     package func insert(
         _ connection: any DatabaseConnection, id: String, name: String?, _ change: Change
     ) throws(StoreFailure) -> Int64 {
@@ -45,10 +48,13 @@ package struct UserRepository: Sendable {
     }
 
     /// Seals the checked name, and replaces the previous one.
-    package func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws(StoreFailure) {
+    package func setName(
+        _ connection: any DatabaseConnection, user: Int64, _ name: String
+    ) throws(StoreFailure) {
         let sealed = try sealer.seal(name, .userName(user: user), connection)
         try connection.run(
-            "UPDATE users SET name_key = \(sealed.key), name_sealed = \(sealed.octets) WHERE id = \(user)")
+            "UPDATE users SET name_key = \(sealed.key), name_sealed = \(sealed.octets) WHERE id = \(user)"
+        )
     }
 
     /// The user, or `notFound`.
@@ -57,7 +63,8 @@ package struct UserRepository: Sendable {
     }
 
     /// The users after `after` by identifier, at most `limit`.
-    package func all(after: String = "", limit: Int = Int(Int32.max)) throws(StoreFailure) -> [User] {
+    package func all(after: String = "", limit: Int = Int(Int32.max)) throws(StoreFailure) -> [User]
+    {
         try database.rows(
             """
             SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle > \(after) ORDER BY handle
@@ -80,12 +87,13 @@ package struct UserRepository: Sendable {
                 FROM users u WHERE u.id = \(user.number)
                 """)
             guard let row else { return UserDependents(inboxes: 0, accounts: 0, addresses: 0) }
-            return try UserDependents(inboxes: row["inboxes"], accounts: row["accounts"], addresses: row["addresses"])
+            return try UserDependents(
+                inboxes: row["inboxes"], accounts: row["accounts"], addresses: row["addresses"])
         }
     }
 
-    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired
-    /// permanently; for 30 days tombstones remain.
+    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and
+    /// address is retired permanently; for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             try remove(connection, tracker, user: try connection.userNumber(id), id: id, change)
@@ -93,7 +101,8 @@ package struct UserRepository: Sendable {
     }
 
     func remove(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ change: Change
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64,
+        id: String, _ change: Change
     ) throws(StoreFailure) {
         try accounts.deleteAll(connection, tracker, user: user, now: change.now)
         try connection.run("DELETE FROM users WHERE id = \(user)")
@@ -109,19 +118,25 @@ package struct UserRepository: Sendable {
 
     private func user(row: SQLRow) throws(StoreFailure) -> User {
         let number: Int64 = try row["id"]
-        return try User(number: number, id: row["handle"], name: sealer.name(row, user: number), createdAt: row["created_at"])
+        return try User(
+            number: number, id: row["handle"], name: sealer.name(row, user: number),
+            createdAt: row["created_at"])
     }
 
     static func unknown(_ id: String) -> StoreFailure {
         // The error does not repeat an inbox that was typed by mistake.
-        StoreFailure.refused(.notFound, "there is no \(id.contains("@") ? "such user" : "user \(id)"): see postern user list")
+        StoreFailure.refused(
+            .notFound,
+            "there is no \(id.contains("@") ? "such user" : "user \(id)"): see postern user list")
     }
 }
 
 extension SQLQuerying {
     /// The store's number of a user, or `notFound`.
     package func userNumber(_ id: String) throws(StoreFailure) -> Int64 {
-        guard let number: Int64 = try value("SELECT id FROM users WHERE handle = \(id)") else { throw UserRepository.unknown(id) }
+        guard let number: Int64 = try value("SELECT id FROM users WHERE handle = \(id)") else {
+            throw UserRepository.unknown(id)
+        }
         return number
     }
 }

@@ -19,7 +19,8 @@ package struct UserView: Encodable, Sendable {
     }
 
     /// With its inboxes and addresses.
-    package init(_ user: User, name: String? = nil, inboxes: [InboxView], addresses: [AddressView]) {
+    package init(_ user: User, name: String? = nil, inboxes: [InboxView], addresses: [AddressView])
+    {
         self.init(user, name: name)
         self.inboxes = inboxes
         self.addresses = addresses
@@ -28,7 +29,8 @@ package struct UserView: Encodable, Sendable {
     /// Everything about one user, from the store, as HTTP shows it.
     package init(id: String, _ store: Store) throws {
         self.init(
-            try store.users.user(id), inboxes: try store.inboxes.inboxes(user: id).map { InboxView($0) },
+            try store.users.user(id),
+            inboxes: try store.inboxes.inboxes(user: id).map { InboxView($0) },
             addresses: try store.addresses.addresses(user: id).map { AddressView($0) })
     }
 }

@@ -23,7 +23,8 @@ extension User: CustomStringConvertible, CustomReflectable {
 package struct Inbox: Sendable, Hashable {
     /// The store's own id; never shown.
     package let id: Int64
-    /// From 1 on among the user's inboxes, never reused: commands and programs use it to name the inbox without its address.
+    /// From 1 on among the user's inboxes, never reused: commands and programs use it to name the
+    /// inbox without its address.
     package let number: Int64
     package let address: InboxAddress
     /// Seconds since 1970; nil while unverified.

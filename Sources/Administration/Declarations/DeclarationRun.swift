@@ -1,4 +1,5 @@
-// Applies a declaration: normalizes it, compares it with the store, and makes the changes in one transaction.
+// Applies a declaration: normalizes it, compares it with the store, and makes the
+// changes in one transaction.
 
 import Accounts
 import CEL
@@ -24,7 +25,8 @@ package struct DeclarationRun {
     package var place: (DeclaredItem) -> String? = { _ in nil }
 
     package init(
-        policies: [String: StoredPolicy] = [:], listsOfPolicies: [String: [LiveListName]] = [:], prunes: Bool = false,
+        policies: [String: StoredPolicy] = [:], listsOfPolicies: [String: [LiveListName]] = [:],
+        prunes: Bool = false,
         takesDependents: Bool = false
     ) {
         (self.policies, self.listsOfPolicies) = (policies, listsOfPolicies)
@@ -46,7 +48,10 @@ package struct DeclarationRun {
         for (name, policy) in declaration.policies ?? [:] {
             if let stored = policies[name] {
                 result.policies?[name]?.hash = stored.hash
-            } else if let hash = checked(.policy(name), { () throws(StoreFailure) in try store.policies.resolve(policy.hash) }) {
+            } else if let hash = checked(
+                .policy(name),
+                { () throws(StoreFailure) in try store.policies.resolve(policy.hash) })
+            {
                 result.policies?[name]?.hash = hash
             }
         }
@@ -56,21 +61,32 @@ package struct DeclarationRun {
                 for source in sources.sorted() {
                     let item = DeclaredItem.source(team: id, source)
                     let found = checked(item) { () throws(StoreFailure) in
-                        try store.sources.checked(source.source, envelopeDomain: source.envelope, now: now)
+                        try store.sources.checked(
+                            source.source, envelopeDomain: source.envelope, now: now)
                     }
                     guard let found else { continue }
-                    if !normal.insert(DeclaredSource(found.value, envelope: found.envelopeDomain)).inserted {
-                        faults.append(PlanFault(item: item, message: "it is declared twice, in different spellings"))
+                    if !normal.insert(DeclaredSource(found.value, envelope: found.envelopeDomain))
+                        .inserted
+                    {
+                        faults.append(
+                            PlanFault(
+                                item: item, message: "it is declared twice, in different spellings")
+                        )
                     }
                 }
                 result.teams?[id]?.sources = normal
             }
-            func endpoint(_ declared: Declared<DeclaredEndpoint>, app: String?) -> Declared<DeclaredEndpoint> {
+            func endpoint(
+                _ declared: Declared<DeclaredEndpoint>, app: String?
+            ) -> Declared<DeclaredEndpoint> {
                 guard case .some(var endpoint) = declared else { return declared }
                 let item = DeclaredItem.endpoint(team: id, app: app)
-                if let url = checked(item, { () throws(StoreFailure) in try EndpointURL(endpoint.url) }) {
+                if let url = checked(
+                    item, { () throws(StoreFailure) in try EndpointURL(endpoint.url) })
+                {
                     if !url.isSecure, !endpoint.allowsHTTP {
-                        faults.append(PlanFault(item: item, message: "events are sent only over https"))
+                        faults.append(
+                            PlanFault(item: item, message: "events are sent only over https"))
                     }
                     endpoint.url = url.description
                 }
@@ -80,12 +96,14 @@ package struct DeclarationRun {
             for (clientID, app) in team.apps ?? [:] {
                 result.teams?[id]?.apps?[clientID]?.endpoint = endpoint(app.endpoint, app: clientID)
                 for uri in app.redirectURIs ?? [] {
-                    _ = checked(.redirectURI(team: id, app: clientID, uri)) { () throws(StoreFailure) in
+                    _ = checked(.redirectURI(team: id, app: clientID, uri)) {
+                        () throws(StoreFailure) in
                         try RedirectURI.checked(uri)
                     }
                 }
                 for uri in app.logoutURIs ?? [] {
-                    _ = checked(.logoutURI(team: id, app: clientID, uri)) { () throws(StoreFailure) in
+                    _ = checked(.logoutURI(team: id, app: clientID, uri)) {
+                        () throws(StoreFailure) in
                         try RedirectURI.checked(uri)
                     }
                 }
@@ -97,16 +115,24 @@ package struct DeclarationRun {
     /// Plans and makes the changes in one transaction. Changes nothing if the plan has faults, or
     /// if any change is refused.
     /// - Parameter declaration: in normalized form.
-    package func apply(_ declaration: Declaration, to store: Store, _ change: Change) throws(StoreFailure) -> Plan {
+    package func apply(
+        _ declaration: Declaration, to store: Store, _ change: Change
+    ) throws(StoreFailure) -> Plan {
         let id = String(try SecretHash.newToken().prefix(8))
         return try store.changeAsOne { store throws(StoreFailure) in
-            try run(declaration, store, Change(actor: "\(change.actor) apply:\(id)", now: change.now), id)
+            try run(
+                declaration, store, Change(actor: "\(change.actor) apply:\(id)", now: change.now),
+                id)
         }
     }
 
     /// As `apply`, but none of the changes remain.
-    package func rehearse(_ declaration: Declaration, on store: Store, _ change: Change) throws(StoreFailure) -> Plan {
-        try store.rehearse { store throws(StoreFailure) in try run(declaration, store, change, "rehearsal") }
+    package func rehearse(
+        _ declaration: Declaration, on store: Store, _ change: Change
+    ) throws(StoreFailure) -> Plan {
+        try store.rehearse { store throws(StoreFailure) in
+            try run(declaration, store, change, "rehearsal")
+        }
     }
 
     private func run(
@@ -118,13 +144,18 @@ package struct DeclarationRun {
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.audit(
                 change, "declaration.apply", "apply:\(id)",
-                "\(plan.count(.add)) added, \(plan.count(.change)) changed, \(plan.count(.remove)) removed")
+                "\(plan.count(.add)) added, \(plan.count(.change)) changed, \(plan.count(.remove)) removed"
+            )
         }
-        let step = DeclarationStep(run: self, declaration: declaration, store: store, change: change)
+        let step = DeclarationStep(
+            run: self, declaration: declaration, store: store, change: change)
         for planned in plan.steps {
             do throws(StoreFailure) { try step.take(planned) } catch {
                 guard case .refused(let code) = error.code else { throw error }
-                throw .refused(code, "\(place(planned.item).map { "\($0): " } ?? "")\(planned.item): \(error.message)")
+                throw .refused(
+                    code,
+                    "\(place(planned.item).map { "\($0): " } ?? "")\(planned.item): \(error.message)"
+                )
             }
         }
         return plan

@@ -57,7 +57,9 @@ package struct CSVParser: Sendable {
     package init() {}
 
     /// Reads more octets, and passes each complete record to `take`.
-    package mutating func push(_ octets: some Sequence<UInt8>, _ take: (CSVRecord) throws -> Void) rethrows {
+    package mutating func push(
+        _ octets: some Sequence<UInt8>, _ take: (CSVRecord) throws -> Void
+    ) rethrows {
         for octet in octets {
             guard head != nil else {
                 try read(octet, take)
@@ -72,7 +74,9 @@ package struct CSVParser: Sendable {
     private mutating func begin(_ take: (CSVRecord) throws -> Void) rethrows {
         guard var first = head?[...] else { return }
         head = nil
-        if first.starts(with: PlainText.byteOrderMark) { first = first.dropFirst(PlainText.byteOrderMark.count) }
+        if first.starts(with: PlainText.byteOrderMark) {
+            first = first.dropFirst(PlainText.byteOrderMark.count)
+        }
         if let fault = PlainText.fileFault(first) {
             isEnded = true
             return try take(CSVRecord(line: 1, fields: [], defect: fault.description))
@@ -84,7 +88,9 @@ package struct CSVParser: Sendable {
             head = []
             return
         }
-        if line.count == 5, line.prefix(4).map(\.asciiLowercased) == Array("sep=".utf8), let last = line.last {
+        if line.count == 5, line.prefix(4).map(\.asciiLowercased) == Array("sep=".utf8),
+            let last = line.last
+        {
             separator = last
             (self.line, firstLine) = (2, 2)
             return
@@ -137,7 +143,8 @@ package struct CSVParser: Sendable {
         }
         switch state {
         case .skipping: break
-        case .fieldStart where octet == 0x22, .unquoted where octet == 0x22 && field.allSatisfy(\.isBlank):
+        case .fieldStart where octet == 0x22,
+            .unquoted where octet == 0x22 && field.allSatisfy(\.isBlank):
             state = .quoted
             quoteLine = line
             field.removeAll(keepingCapacity: true)
@@ -174,7 +181,8 @@ package struct CSVParser: Sendable {
         if let text = String(validating: octets, as: UTF8.self) {
             fields.append(text)
         } else if defect == nil {
-            defect = "field \(fields.count + 1): the text is not UTF-8: save the file as UTF-8 (a spreadsheet calls it CSV UTF-8)"
+            defect =
+                "field \(fields.count + 1): the text is not UTF-8: save the file as UTF-8 (a spreadsheet calls it CSV UTF-8)"
             fields.append("")
         }
         field.removeAll(keepingCapacity: true)

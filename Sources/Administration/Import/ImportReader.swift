@@ -1,4 +1,5 @@
-// Reads rows from the octets of a file: CSV with a header, or JSON lines, recognized by the first character.
+// Reads rows from the octets of a file: CSV with a header, or JSON lines,
+// recognized by the first character.
 
 import Database
 import Support
@@ -60,20 +61,27 @@ package struct ImportReader: Sendable {
         csv.finish { records.append($0) }
         for record in records { try self.take(record, take) }
         guard columns != nil else {
-            throw ImportFileError(description: "there is no header: the first line must name the columns")
+            throw ImportFileError(
+                description: "there is no header: the first line must name the columns")
         }
     }
 
     /// The format of the file: `{` begins JSON lines. Nil while only white space was read.
     private func detect() throws -> Format? {
         let mark = PlainText.byteOrderMark
-        if head.count < 3, head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF]) || head.elementsEqual([0xFE])
+        if head.count < 3,
+            head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF])
+                || head.elementsEqual([0xFE])
         {
             return nil
         }
-        if let fault = PlainText.fileFault(head[...]) { throw ImportFileError(description: fault.description) }
+        if let fault = PlainText.fileFault(head[...]) {
+            throw ImportFileError(description: fault.description)
+        }
         let start = head.starts(with: mark) ? head.dropFirst(3) : head[...]
-        guard let first = start.first(where: { ![0x20, 0x09, 0x0D, 0x0A].contains($0) }) else { return nil }
+        guard let first = start.first(where: { ![0x20, 0x09, 0x0D, 0x0A].contains($0) }) else {
+            return nil
+        }
         return first == UInt8(ascii: "{") ? .json : .csv
     }
 
@@ -94,7 +102,9 @@ package struct ImportReader: Sendable {
     }
 
     private static func header(_ record: CSVRecord) throws -> [ImportColumn] {
-        if let defect = record.defect { throw ImportFileError(description: "line \(record.line), the header: \(defect)") }
+        if let defect = record.defect {
+            throw ImportFileError(description: "line \(record.line), the header: \(defect)")
+        }
         var columns: [ImportColumn] = []
         for (place, name) in record.columnNames.enumerated() {
             // A file without a header may begin with an inbox, so the error repeats nothing of it.
@@ -104,7 +114,8 @@ package struct ImportReader: Sendable {
                         + (name.isEmpty ? "has no name" : "is none of: \(ImportColumn.names)"))
             }
             guard !columns.contains(column) else {
-                throw ImportFileError(description: "line \(record.line) names the column \(column.rawValue) twice")
+                throw ImportFileError(
+                    description: "line \(record.line) names the column \(column.rawValue) twice")
             }
             columns.append(column)
         }
@@ -114,11 +125,16 @@ package struct ImportReader: Sendable {
         return columns
     }
 
-    private static func fields(_ record: CSVRecord, _ columns: [ImportColumn]) -> Result<ImportFields, StoreFailure> {
+    private static func fields(
+        _ record: CSVRecord, _ columns: [ImportColumn]
+    ) -> Result<ImportFields, StoreFailure> {
         if let defect = record.defect { return .failure(.refused(.invalid, defect)) }
         guard let texts = record.fields(columns.count) else {
             return .failure(
-                .refused(.invalid, "the row has \(record.fields.count) fields, but the header has \(columns.count)"))
+                .refused(
+                    .invalid,
+                    "the row has \(record.fields.count) fields, but the header has \(columns.count)"
+                ))
         }
         var fields = ImportFields()
         for (column, text) in zip(columns, texts) { fields[column] = text }
@@ -127,7 +143,8 @@ package struct ImportReader: Sendable {
 
     // MARK: JSON lines
 
-    private mutating func pushJSON(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
+    private mutating func pushJSON(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws
+    {
         for octet in octets {
             guard octet == 0x0A else {
                 // One octet over the maximum shows that the line is too long; no more octets are

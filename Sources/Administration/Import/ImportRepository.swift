@@ -1,7 +1,7 @@
 // Import: many rows in one transaction, each applied completely or not at all, and never twice.
 
-import Database
 import Accounts
+import Database
 import InternetMessage
 import MailCrypto
 import Support
@@ -21,7 +21,9 @@ package struct ImportRepository: Sendable {
 
     /// Applies the rows in one transaction: those of new users together, the others in order. A
     /// refused row changes nothing, and the others are applied. If it throws, no row was applied.
-    package func apply(_ rows: [ImportRow], _ change: Change) throws(StoreFailure) -> [ImportOutcome] {
+    package func apply(
+        _ rows: [ImportRow], _ change: Change
+    ) throws(StoreFailure) -> [ImportOutcome] {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
@@ -45,14 +47,20 @@ package struct ImportRepository: Sendable {
     }
 
     private func apply(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ row: ImportRow, _ change: Change
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ row: ImportRow,
+        _ change: Change
     ) throws(StoreFailure) -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
         // Only changes of users who existed before may need a notification.
         let isNew = counts.users > 0
-        if let inbox = row.inbox { try add(connection, isNew ? nil : tracker, inbox, user: user, id: row.user, change, &counts) }
-        if let account = row.account { try add(connection, account, user: user, id: row.user, change, &counts) }
+        if let inbox = row.inbox {
+            try add(
+                connection, isNew ? nil : tracker, inbox, user: user, id: row.user, change, &counts)
+        }
+        if let account = row.account {
+            try add(connection, account, user: user, id: row.user, change, &counts)
+        }
         return counts
     }
 
@@ -66,15 +74,20 @@ package struct ImportRepository: Sendable {
 
     /// The number of the user, who is added if missing.
     private func user(
-        _ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change, _ counts: inout ImportCounts
+        _ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change,
+        _ counts: inout ImportCounts
     ) throws(StoreFailure) -> Int64 {
         let id = try Identifier.checked(row.user, "a user's identifier")
         let name = try row.name.map(Identifier.checkedName)
-        let found = try connection.row("SELECT id, name_key, name_sealed FROM users WHERE handle = \(id)")
+        let found = try connection.row(
+            "SELECT id, name_key, name_sealed FROM users WHERE handle = \(id)")
         guard let found else {
-            guard let inbox = row.inbox else { throw .refused(.unmet, "user \(id) is new, but the row has no inbox") }
+            guard let inbox = row.inbox else {
+                throw .refused(.unmet, "user \(id) is new, but the row has no inbox")
+            }
             guard !inbox.isReplyOnly else {
-                throw .refused(.unmet, "user \(id) is new, and the first inbox must not be reply-only")
+                throw .refused(
+                    .unmet, "user \(id) is new, and the first inbox must not be reply-only")
             }
             counts.users += 1
             return try users.insert(connection, id: id, name: name, change)
@@ -82,7 +95,9 @@ package struct ImportRepository: Sendable {
         let number: Int64 = try found["id"]
         if let name {
             if let known = try sealer.name(found, user: number) {
-                guard known == name else { throw .refused(.exists, "user \(id) already has another name") }
+                guard known == name else {
+                    throw .refused(.exists, "user \(id) already has another name")
+                }
             } else {
                 try users.setName(connection, user: number, name)
                 try connection.audit(change, "user.name", "user:\(id)")
@@ -93,7 +108,8 @@ package struct ImportRepository: Sendable {
     }
 
     private func add(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker?,
+        _ inbox: ImportRow.Inbox, user: Int64, id: String,
         _ change: Change, _ counts: inout ImportCounts
     ) throws(StoreFailure) {
         let search = index.search(inbox.address.revealed).exact
@@ -105,33 +121,41 @@ package struct ImportRepository: Sendable {
         if let found {
             guard try found["reply_only"] == inbox.isReplyOnly else {
                 throw .refused(
-                    .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
+                    .exists,
+                    "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already"
+                )
             }
             let verifiedAt: Int64? = try found["verified_at"]
             if inbox.isVerified, verifiedAt == nil, let tracker {
                 let inbox = try inboxes.inbox(connection, user: user, row: try found["id"])
-                _ = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: "import", change)
+                _ = try inboxes.confirm(
+                    connection, tracker, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
             return
         }
         if inbox.isVerified { try tracker?.snapshot(.user(user)) }
         let added = try inboxes.insert(
-            connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
+            connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified,
+            isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1
         guard inbox.isDefault else { return }
-        let current = try connection.row("SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
+        let current = try connection.row(
+            "SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
         // Mail goes to verified inboxes, so an unverified one does not replace a verified default.
         guard let current, try current["id"] != added else { return }
         let verifiedAt: Int64? = try current["verified_at"]
         guard inbox.isVerified || verifiedAt == nil else { return }
-        try inboxes.makeDefault(connection, user: user, id: id, inboxes.inbox(connection, user: user, row: added), change)
+        try inboxes.makeDefault(
+            connection, user: user, id: id, inboxes.inbox(connection, user: user, row: added),
+            change)
     }
 
     // MARK: Accounts
 
     private func add(
-        _ connection: any DatabaseConnection, _ row: ImportRow.Account, user: Int64, id: String, _ change: Change,
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, user: Int64, id: String,
+        _ change: Change,
         _ counts: inout ImportCounts
     ) throws(StoreFailure) {
         let team = try connection.team(row.team)
@@ -141,19 +165,23 @@ package struct ImportRepository: Sendable {
     }
 
     private func account(
-        _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64, _ change: Change,
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64,
+        _ change: Change,
         _ counts: inout ImportCounts
     ) throws(StoreFailure) -> Int64 {
         let found = try connection.row(
-            "SELECT id, sub FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)")
+            "SELECT id, sub FROM accounts WHERE user_id = \(user) AND \(SQL.filter("team_id")) = \(team.number)"
+        )
         if let found {
             if let sub = row.sub, try found["sub"] != sub {
-                throw .refused(.exists, "the user has an account with team \(team.id) under another sub")
+                throw .refused(
+                    .exists, "the user has an account with team \(team.id) under another sub")
             }
             return try found["id"]
         }
         if let sub = row.sub, try connection.isRetired(marks.retired(sub)) {
-            throw .refused(.exists, "this sub belonged to a deleted account, and is never used again")
+            throw .refused(
+                .exists, "this sub belonged to a deleted account, and is never used again")
         }
         let sub = try sub(row.sub)
         let added: Int64? = try connection.value(
@@ -170,7 +198,8 @@ package struct ImportRepository: Sendable {
     /// Adds a consent if there was none. A consent that the user revoked stays revoked, because an
     /// import is not a return of the user.
     private func grant(
-        _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team, _ change: Change,
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team,
+        _ change: Change,
         _ counts: inout ImportCounts
     ) throws(StoreFailure) {
         let group: AppGroup
@@ -195,16 +224,19 @@ package struct ImportRepository: Sendable {
             ON CONFLICT (account_id, group_id) DO NOTHING
             """)
         guard added > 0 else { return }
-        try connection.audit(change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.title)")
+        try connection.audit(
+            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.title)")
         counts.grants += 1
     }
 
     /// Adds an address if the account never had one. A retired address is not replaced.
     private func address(
-        _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, user: String, _ change: Change,
+        _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64,
+        user: String, _ change: Change,
         _ counts: inout ImportCounts
     ) throws(StoreFailure) {
-        let known = try connection.rows("SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account)")
+        let known = try connection.rows(
+            "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account)")
         if !known.isEmpty {
             guard let wanted = row.address else { return }
             guard try known.map(AddrSpec.init(row:)).contains(wanted) else {
@@ -215,7 +247,9 @@ package struct ImportRepository: Sendable {
         let address: AddrSpec
         if let given = row.address {
             guard try !connection.isRetired(marks.retired(given.wireForm)) else {
-                throw .refused(.exists, "this relay address belonged to a deleted account, and is never used again")
+                throw .refused(
+                    .exists,
+                    "this relay address belonged to a deleted account, and is never used again")
             }
             guard try connection.add(given, to: account, at: row.since ?? change.now) else {
                 throw .refused(.exists, "this relay address belongs to another account")

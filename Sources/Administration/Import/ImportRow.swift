@@ -1,7 +1,7 @@
 // One row of an import, and its outcome.
 
-import Database
 import Accounts
+import Database
 import InternetMessage
 
 /// The objects that should exist after the import: a user, and, if the row has them, an inbox and
@@ -43,8 +43,10 @@ package struct ImportRow: Sendable {
         package let lastSeen: Int64?
 
         package init(
-            team: String, app: String? = nil, sub: String? = nil, address: AddrSpec? = nil, isForwardingOn: Bool = true,
-            sharesName: Bool = false, realUserStatus: Int? = nil, since: Int64? = nil, lastSeen: Int64? = nil
+            team: String, app: String? = nil, sub: String? = nil, address: AddrSpec? = nil,
+            isForwardingOn: Bool = true,
+            sharesName: Bool = false, realUserStatus: Int? = nil, since: Int64? = nil,
+            lastSeen: Int64? = nil
         ) {
             self.team = team
             self.app = app

@@ -1,7 +1,7 @@
 // Runs an import: reads, applies in short transactions, and lets the relay write in between.
 
-import Database
 import Accounts
+import Database
 import Foundation
 
 /// The progress of an import.

@@ -5,7 +5,8 @@ import Accounts
 extension Store {
     package var imports: ImportRepository {
         ImportRepository(
-            events: accounts.events, marks: marks, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer,
+            events: accounts.events, marks: marks, users: users, inboxes: inboxes,
+            addresses: addresses, sealer: sealer,
             index: index, relayDomains: relayDomains)
     }
 }

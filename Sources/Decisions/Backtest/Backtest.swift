@@ -21,7 +21,8 @@ package struct Backtest: Sendable {
         package var noLongerAsked = OutcomeCounts()
     }
 
-    /// A decision in which a guarantee of the candidate would have to override the candidate's rules.
+    /// A decision in which a guarantee of the candidate would have to
+    /// override the candidate's rules.
     package struct BrokenGuarantee: Sendable, Equatable {
         /// `rd_…`.
         package let decision: String
@@ -90,9 +91,12 @@ package struct Backtest: Sendable {
         self.candidate = candidate
         self.sliceSeconds = max(1, sliceSeconds)
         self.now = now
-        readers = Dictionary(uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, candidate.slotsRead(at: $0)) })
+        readers = Dictionary(
+            uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, candidate.slotsRead(at: $0)) })
         conditions = Dictionary(
-            uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, ReadingCondition.all(of: candidate, at: $0)) })
+            uniqueKeysWithValues: PolicyEvent.allCases.map {
+                ($0, ReadingCondition.all(of: candidate, at: $0))
+            })
         definable = PastPolicy.definable(candidate)
         ranks = ROC.ranks(candidate)
     }
@@ -126,7 +130,8 @@ package struct Backtest: Sendable {
         }
         comparison.add(before, after)
         statuses.add(
-            before: Set(record.asked + record.waived), after: StatusTally.rules(result, candidate), (before, after),
+            before: Set(record.asked + record.waived), after: StatusTally.rules(result, candidate),
+            (before, after),
             status: logged.status(record, candidate))
         if let label = decision.label {
             let isFraud = label == .fraudulent
@@ -137,10 +142,14 @@ package struct Backtest: Sendable {
         if !before.asks { allowed.add(decision, now: now) }
         if after.asks, !before.asks {
             flips.newlyAsked.add(decision, now: now)
-            for rule in after.rules { ruleFlips[rule, default: Flips()].newlyAsked.add(decision, now: now) }
+            for rule in after.rules {
+                ruleFlips[rule, default: Flips()].newlyAsked.add(decision, now: now)
+            }
         } else if before.asks, !after.asks {
             flips.noLongerAsked.add(decision, now: now)
-            for rule in before.rules { ruleFlips[rule, default: Flips()].noLongerAsked.add(decision, now: now) }
+            for rule in before.rules {
+                ruleFlips[rule, default: Flips()].noLongerAsked.add(decision, now: now)
+            }
         }
         let start = record.evaluatedAt / sliceSeconds * sliceSeconds
         slices[start, default: Slice()].questions += 1
@@ -183,24 +192,34 @@ package struct Backtest: Sendable {
             $0.decision == results[0].decision && $0.challenges == results[0].challenges
         }
         if !results.isEmpty, isTold { return results[0] }
-        for (condition, _) in unknown { untoldRules[candidate.rules[condition.rule].id, default: 0] += 1 }
-        let slots = unknown.reduce(into: Set<Int>()) { $0.formUnion($1.condition.slots.intersection(hidden)) }
+        for (condition, _) in unknown {
+            untoldRules[candidate.rules[condition.rule].id, default: 0] += 1
+        }
+        let slots = unknown.reduce(into: Set<Int>()) {
+            $0.formUnion($1.condition.slots.intersection(hidden))
+        }
         for slot in slots { untoldSignals[candidate.signals[slot].name, default: 0] += 1 }
         return nil
     }
 
     /// Counts the signals that the decision lacks; returns their slots.
-    private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?, _ redefined: Set<Int>) -> Set<Int> {
+    private mutating func note(
+        _ logged: LoggedSignals, _ declared: Set<String>?, _ redefined: Set<Int>
+    ) -> Set<Int> {
         var hidden: Set<Int> = []
         let read = readers[logged.input.event] ?? []
-        for (slot, signal) in candidate.signals.enumerated() where read.contains(slot) && signal.name != "event" {
+        for (slot, signal) in candidate.signals.enumerated()
+        where read.contains(slot) && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
             // A declared signal that is absent had no value at that time, so the decision does not
             // lack it.
-            let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
+            let isUnknown =
+                !logged.present.contains(signal.name)
+                && declared.map { !$0.contains(signal.name) } ?? false
             // A count under another definition has another meaning, even if it is absent. Any other
             // signal without a value still has none.
-            let isRedefined = logged.leftOut.contains(slot) || redefined.contains(slot) && signal.isCount
+            let isRedefined =
+                logged.leftOut.contains(slot) || redefined.contains(slot) && signal.isCount
             guard isHashed || isUnknown || isRedefined else { continue }
             lacking[signal.name, default: 0] += 1
             hidden.insert(slot)

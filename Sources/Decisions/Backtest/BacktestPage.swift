@@ -87,11 +87,17 @@ package struct BacktestPage {
         guard !rules.isEmpty else { return "<p>None: every decision would have been the same.</p>" }
         let rows = rules.map { rule in
             let cells = [
-                rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent, rule.count.noLongerAsks,
+                rule.count.newlyAsks, rule.flips.newlyAsked.legitimate,
+                rule.flips.newlyAsked.fraudulent, rule.count.noLongerAsks,
                 rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
-            ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Count.text($0))</td>" }.joined()
-            let says = backtest.sentence(of: rule.id).map { "<div class=\"sub\">\(HTMLText.escaped($0))</div>" } ?? ""
-            return "<tr><th scope=\"row\"><code>\(HTMLText.escaped(rule.id))</code>\(says)</th>\(cells)</tr>"
+            ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Count.text($0))</td>" }
+                .joined()
+            let says =
+                backtest.sentence(of: rule.id).map {
+                    "<div class=\"sub\">\(HTMLText.escaped($0))</div>"
+                } ?? ""
+            return
+                "<tr><th scope=\"row\"><code>\(HTMLText.escaped(rule.id))</code>\(says)</th>\(cells)</tr>"
         }
         let table = """
             <table>
@@ -101,7 +107,8 @@ package struct BacktestPage {
             \(rows.joined(separator: "\n"))
             </tbody></table>
             """
-        let plot = BacktestPlots.rules(rules.prefix(20).map { ($0.id, $0.count.newlyAsks, $0.count.noLongerAsks) })
+        let plot = BacktestPlots.rules(
+            rules.prefix(20).map { ($0.id, $0.count.newlyAsks, $0.count.noLongerAsks) })
         return """
             \(ReportPage.legend([("gone", "no longer asks"), ("newly", "newly asks")]))
             \(ReportPage.scrolling("Flips per rule, drawn", plot))
@@ -126,10 +133,14 @@ package struct BacktestPage {
         let counts = backtest.flips.noLongerAsked
         guard counts.asked > 0 else { return "" }
         let kinds = [
-            ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open),
+            ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned),
+            ("open", counts.open),
         ]
         let names = kinds.filter { $0.1 > 0 }.map {
-            (kind: $0.0, name: "\($0.0) \(Count.text($0.1)) (\(Figures.percent($0.1, of: counts.asked)))")
+            (
+                kind: $0.0,
+                name: "\($0.0) \(Count.text($0.1)) (\(Figures.percent($0.1, of: counts.asked)))"
+            )
         }
         return """
             <section>
@@ -143,7 +154,9 @@ package struct BacktestPage {
     /// The labels' verdict on the earlier policy and on the candidate; empty unless there are
     /// labels of both kinds.
     private var roc: String {
-        guard let before = backtest.rocBefore.area, let after = backtest.rocAfter.area else { return "" }
+        guard let before = backtest.rocBefore.area, let after = backtest.rocAfter.area else {
+            return ""
+        }
         let plot = ROCPlot.svg([("before", backtest.rocBefore), ("after", backtest.rocAfter)])
         return """
             <section>
@@ -158,7 +171,8 @@ package struct BacktestPage {
     // MARK: Text
 
     private static func time(_ seconds: Int64) -> String {
-        Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601.year().month().day().dateSeparator(.dash))
+        Date(timeIntervalSince1970: Double(seconds)).formatted(
+            .iso8601.year().month().day().dateSeparator(.dash))
     }
 
     private static func period(_ first: Int64?, _ last: Int64?) -> String {

@@ -1,4 +1,5 @@
-// The plots of a backtest as SVG. Colours and fonts come from the page's style, so that they work in light and dark.
+// The plots of a backtest as SVG. Colours and fonts come from the page's style, so that they
+// work in light and dark.
 
 import Foundation
 import RiskPolicy
@@ -15,11 +16,14 @@ enum BacktestPlots {
             + parts.joined(separator: "\n") + "\n</svg>"
     }
 
-    static func text(_ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false) -> String {
+    static func text(
+        _ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false
+    ) -> String {
         "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(HTMLText.escaped(text))</text>"
     }
 
-    /// A round number at or above the largest value, and the step between grid lines. Values are shares of 1.
+    /// A round number at or above the largest value, and the step between grid
+    /// lines. Values are shares of 1.
     private static func scale(_ largest: Double) -> (top: Double, step: Double) {
         for step in [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2] where largest <= step * 5 {
             let top = max(step, (largest / step).rounded(.up) * step)
@@ -37,14 +41,17 @@ enum BacktestPlots {
         let (left, right, top, bottom, height) = (52.0, width - 14, 12.0, 228.0, 256.0)
         let rates = slices.map { slice in
             (
-                time: slice.key, before: Double(slice.value.askedBefore) / Double(max(1, slice.value.questions)),
-                after: Double(slice.value.askedAfter) / Double(max(1, slice.value.questions)), questions: slice.value.questions
+                time: slice.key,
+                before: Double(slice.value.askedBefore) / Double(max(1, slice.value.questions)),
+                after: Double(slice.value.askedAfter) / Double(max(1, slice.value.questions)),
+                questions: slice.value.questions
             )
         }
         let (ceiling, step) = scale(rates.map { max($0.before, $0.after) }.max() ?? 0)
         let span = Double(max(1, last.key - first.key))
         func x(_ time: Int64) -> Double {
-            slices.count == 1 ? (left + right) / 2 : left + Double(time - first.key) / span * (right - left)
+            slices.count == 1
+                ? (left + right) / 2 : left + Double(time - first.key) / span * (right - left)
         }
         func y(_ rate: Double) -> Double { bottom - min(1, rate / ceiling) * (bottom - top) }
         var parts: [String] = []
@@ -54,18 +61,27 @@ enum BacktestPlots {
             parts.append(
                 "<line class=\"\(kind)\" x1=\"\(number(left))\" x2=\"\(number(right))\" y1=\"\(number(y(rate)))\" y2=\"\(number(y(rate)))\"/>"
             )
-            let label = step < 0.01 ? String(format: "%.1f %%", rate * 100) : "\(Int((rate * 100).rounded())) %"
+            let label =
+                step < 0.01
+                ? String(format: "%.1f %%", rate * 100) : "\(Int((rate * 100).rounded())) %"
             parts.append(text(left - 8, y(rate) + 4, label, anchor: "end"))
         }
         let every = max(1, (slices.count + 6) / 7)
         for (position, slice) in slices.enumerated() where position % every == 0 {
-            let anchor = position == 0 && slices.count > 1 ? "start" : position == slices.count - 1 ? "end" : "middle"
-            parts.append(text(x(slice.key), bottom + 20, day(slice.key, backtest.sliceSeconds), anchor: anchor))
+            let anchor =
+                position == 0 && slices.count > 1
+                ? "start" : position == slices.count - 1 ? "end" : "middle"
+            parts.append(
+                text(
+                    x(slice.key), bottom + 20, day(slice.key, backtest.sliceSeconds), anchor: anchor
+                ))
         }
         for (kind, rate) in [
-            ("before", \(time: Int64, before: Double, after: Double, questions: Int).before), ("after", \.after),
+            ("before", \(time: Int64, before: Double, after: Double, questions: Int).before),
+            ("after", \.after),
         ] {
-            let points = rates.map { "\(number(x($0.time))),\(number(y($0[keyPath: rate])))" }.joined(separator: " ")
+            let points = rates.map { "\(number(x($0.time))),\(number(y($0[keyPath: rate])))" }
+                .joined(separator: " ")
             parts.append("<polyline class=\"line \(kind)\" points=\"\(points)\"/>")
             if rates.count <= 62 {
                 for point in rates {
@@ -84,16 +100,23 @@ enum BacktestPlots {
     private static func day(_ time: Int64, _ slice: Int64) -> String {
         let date = Date(timeIntervalSince1970: Double(time))
         let day = date.formatted(.iso8601.month().day().dateSeparator(.dash))
-        return slice < 86_400 ? day + " " + date.formatted(.iso8601.time(includingFractionalSeconds: false)).prefix(5) : day
+        return slice < 86_400
+            ? day + " " + date.formatted(.iso8601.time(includingFractionalSeconds: false)).prefix(5)
+            : day
     }
 
     // MARK: Bars
 
     /// A pair of bars for each event.
     static func events(_ comparison: PolicyComparison) -> String {
-        let events = PolicyEvent.allCases.compactMap { event in comparison.events[event].map { (event, $0) } }
+        let events = PolicyEvent.allCases.compactMap { event in
+            comparison.events[event].map { (event, $0) }
+        }
         let (left, right) = (140.0, width - 150)
-        let largest = events.map { Double(max($0.1.askedBefore, $0.1.askedAfter)) / Double(max(1, $0.1.questions)) }.max() ?? 0
+        let largest =
+            events.map {
+                Double(max($0.1.askedBefore, $0.1.askedAfter)) / Double(max(1, $0.1.questions))
+            }.max() ?? 0
         let ceiling = max(scale(largest).top, 0.002)
         var parts: [String] = []
         var y = 6.0
@@ -117,8 +140,11 @@ enum BacktestPlots {
     /// that it newly checks.
     static func rules(_ rules: [(id: String, newly: Int, gone: Int)]) -> String {
         let (left, right) = (220.0, width)
-        let (mostGone, mostNewly) = (rules.map { $0.gone }.max() ?? 0, rules.map { $0.newly }.max() ?? 0)
-        // One scale for both sides, so that lengths can be compared; room for a number at each end that has one.
+        let (mostGone, mostNewly) = (
+            rules.map { $0.gone }.max() ?? 0, rules.map { $0.newly }.max() ?? 0
+        )
+        // One scale for both sides, so that lengths can be compared; room for a
+        // number at each end that has one.
         let (leftMargin, rightMargin) = (mostGone > 0 ? 60.0 : 0, mostNewly > 0 ? 60.0 : 0)
         let unit = (right - left - leftMargin - rightMargin) / Double(max(1, mostGone + mostNewly))
         let middle = left + leftMargin + Double(mostGone) * unit
@@ -127,7 +153,8 @@ enum BacktestPlots {
         for rule in rules {
             let name = rule.id.count > 30 ? String(rule.id.prefix(29)) + "…" : rule.id
             parts.append(text(0, y + 12, name, isStrong: true))
-            for (kind, count, direction) in [("gone", rule.gone, -1.0), ("newly", rule.newly, 1.0)] where count > 0 {
+            for (kind, count, direction) in [("gone", rule.gone, -1.0), ("newly", rule.newly, 1.0)]
+            where count > 0 {
                 let length = max(1.5, Double(count) * unit)
                 let start = direction < 0 ? middle - length : middle
                 parts.append(
@@ -135,12 +162,15 @@ enum BacktestPlots {
                 )
                 parts.append(
                     text(
-                        middle + direction * (length + 7), y + 12, Count.text(count), anchor: direction < 0 ? "end" : "start",
+                        middle + direction * (length + 7), y + 12, Count.text(count),
+                        anchor: direction < 0 ? "end" : "start",
                         isStrong: true))
             }
             y += 25
         }
-        parts.append("<line class=\"axis\" x1=\"\(number(middle))\" x2=\"\(number(middle))\" y1=\"0\" y2=\"\(number(y - 4))\"/>")
+        parts.append(
+            "<line class=\"axis\" x1=\"\(number(middle))\" x2=\"\(number(middle))\" y1=\"0\" y2=\"\(number(y - 4))\"/>"
+        )
         return svg(y, "Flips per rule", parts)
     }
 
@@ -150,7 +180,8 @@ enum BacktestPlots {
         var parts: [String] = []
         var x = 0.0
         let kinds = [
-            ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open),
+            ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned),
+            ("open", counts.open),
         ]
         for (kind, count) in kinds where count > 0 {
             let length = Double(count) / total * width

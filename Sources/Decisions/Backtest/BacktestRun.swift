@@ -1,8 +1,8 @@
 // Reads the log for a backtest: selects the decisions that count, and finds the signals that each
 // past policy declared.
 
-import Database
 import Accounts
+import Database
 import RiskPolicy
 
 /// Runs a candidate on the log.
@@ -25,14 +25,18 @@ package struct BacktestRun {
     /// Decisions count if the candidate would serve their team or app. These are the decisions
     /// bound to its name, and the unbound ones if it is or would become the default. With a team in
     /// the filter, all decisions of that team count.
-    package init(_ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64) throws {
+    package init(
+        _ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64
+    ) throws {
         self.store = store
         self.filter = filter
         backtest = Backtest(candidate, sliceSeconds: sliceSeconds, now: now)
         let arrangement = try store.policies.arrangement()
         let isKnown = arrangement.policies.contains { $0.name == candidate.name && !$0.isDefault }
         let isBound = arrangement.bindings.contains { $0.name == candidate.name }
-        name = filter.team != nil ? nil : isKnown && isBound ? candidate.name : arrangement.standard?.name
+        name =
+            filter.team != nil
+            ? nil : isKnown && isBound ? candidate.name : arrangement.standard?.name
         standard = arrangement.standard?.name
         var teams: [Int64: String] = [:]
         var apps: [String: String] = [:]
@@ -45,8 +49,11 @@ package struct BacktestRun {
         (self.teams, self.apps) = (teams, apps)
     }
 
-    /// Reads all decisions, the oldest first; `progress` gets the number of rows read so far and the last row.
-    package mutating func run(progress: (_ read: Int, _ last: LoggedDecision) -> Void = { _, _ in }) throws {
+    /// Reads all decisions, the oldest first; `progress` gets the number of rows read
+    /// so far and the last row.
+    package mutating func run(
+        progress: (_ read: Int, _ last: LoggedDecision) -> Void = { _, _ in }
+    ) throws {
         try store.decisions.walk(filter) { decisions in
             for decision in decisions { try add(decision) }
             if let last = decisions.last { progress(read, last) }
@@ -60,7 +67,9 @@ package struct BacktestRun {
             leftOut += 1
             return
         }
-        if past[record.policyHash] == nil { past[record.policyHash] = .some(try policy(of: record.policyHash)) }
+        if past[record.policyHash] == nil {
+            past[record.policyHash] = .some(try policy(of: record.policyHash))
+        }
         let known = past[record.policyHash] ?? nil
         backtest.add(decision, past: PolicyEvent(rawValue: record.event).flatMap { known?[$0] })
     }
@@ -72,11 +81,16 @@ package struct BacktestRun {
             let used = SignalSource(policy).counters
             return Dictionary(
                 uniqueKeysWithValues: PolicyEvent.allCases.map { event in
-                    let unused = policy.counters.indices.filter { used[event]?.contains($0) == false }.map {
+                    let unused = policy.counters.indices.filter {
+                        used[event]?.contains($0) == false
+                    }.map {
                         policy.counters[$0].signal
                     }
                     let signals = Set(policy.signals.map(\.name)).subtracting(unused)
-                    return (event, PastPolicy(policy, at: event, signals: signals, for: backtest.candidate))
+                    return (
+                        event,
+                        PastPolicy(policy, at: event, signals: signals, for: backtest.candidate)
+                    )
                 })
         } catch let failure as StoreFailure where failure.isRefusal {
             return nil

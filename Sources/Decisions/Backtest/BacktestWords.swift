@@ -49,20 +49,26 @@ extension Backtest {
             let names = brokenGuarantees.map(\.decision).joined(separator: ", ")
             lines.append(
                 "The candidate's rules break its own guarantees in \(Count.text(brokenGuaranteeCount)) logged decisions "
-                    + "(\(names)\(brokenGuaranteeCount > brokenGuarantees.count ? ", …" : "")): activate would refuse it.")
+                    + "(\(names)\(brokenGuaranteeCount > brokenGuarantees.count ? ", …" : "")): activate would refuse it."
+            )
         }
         if untold > 0 {
             func each(_ counts: [String: Int]) -> String {
-                counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.key) in \(Count.text($0.value))" }
-                    .joined(separator: ", ")
+                counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map {
+                    "\($0.key) in \(Count.text($0.value))"
+                }
+                .joined(separator: ", ")
             }
             lines.append(
                 "For \(Count.text(untold)) of \(Count.text(total.questions + untold, "decision")) it cannot be told what the candidate "
                     + "would have decided, and they are in none of the figures. It depends on \(untoldRules.count == 1 ? "the rule" : "rules") "
                     + "\(each(untoldRules)). The log lacks what they read"
-                    + (untoldSignals.isEmpty ? ": the entries that lists had." : " (\(each(untoldSignals))): ")
                     + (untoldSignals.isEmpty
-                        ? "" : "a signal that was not declared was not gathered, and context.* is kept as a keyed hash only."))
+                        ? ": the entries that lists had." : " (\(each(untoldSignals))): ")
+                    + (untoldSignals.isEmpty
+                        ? ""
+                        : "a signal that was not declared was not gathered, and context.* is kept as a keyed hash only.")
+            )
         }
         if total.questions > 0 {
             let labelled = Figures.percent(outcomes.labelled, of: total.questions)
@@ -71,12 +77,15 @@ extension Backtest {
                     + "it is unknown whether they would have passed; those who were asked and gave up may have been real people all the "
                     + "same. Labels (\(labelled) of the decisions; \(Figures.percent(outcomes.labelled - allowed.labelled, of: outcomes.asked)) of the asked, "
                     + "\(Figures.percent(allowed.labelled, of: total.questions - outcomes.asked)) of the allowed) are given "
-                    + "where a person checked. Read the flips one rule at a time, not the totals as a forecast.")
+                    + "where a person checked. Read the flips one rule at a time, not the totals as a forecast."
+            )
             lines.append(
                 "A decision changes what is known later: with the candidate, checks would have been passed or failed that the log "
                     + "does not contain, and accounts would have stayed pending or not.")
         }
-        if unreadable > 0 { lines.append("\(Count.text(unreadable, "decision")) of the log could not be read.") }
+        if unreadable > 0 {
+            lines.append("\(Count.text(unreadable, "decision")) of the log could not be read.")
+        }
         return lines
     }
 
@@ -102,8 +111,11 @@ extension Backtest {
         var lines: [String] = []
         func row(_ name: String, _ values: [String]) -> String {
             let width = 28
-            return "  " + name + String(repeating: " ", count: max(1, width - name.unicodeScalars.count))
-                + values.map { String(repeating: " ", count: max(1, 14 - $0.unicodeScalars.count)) + $0 }.joined()
+            return "  " + name
+                + String(repeating: " ", count: max(1, width - name.unicodeScalars.count))
+                + values.map {
+                    String(repeating: " ", count: max(1, 14 - $0.unicodeScalars.count)) + $0
+                }.joined()
         }
         lines.append("step-up rate")
         lines.append(row("", ["before", "after", "newly asked", "no longer", "decisions"]))
@@ -114,40 +126,64 @@ extension Backtest {
                     [
                         Figures.percent(count.askedBefore, of: count.questions),
                         Figures.percent(count.askedAfter, of: count.questions),
-                        Count.text(count.newlyAsked), Count.text(count.noLongerAsked), Count.text(count.questions),
+                        Count.text(count.newlyAsked), Count.text(count.noLongerAsked),
+                        Count.text(count.questions),
                     ]))
         }
-        for event in PolicyEvent.allCases { if let count = comparison.events[event] { add(event.rawValue, count) } }
+        for event in PolicyEvent.allCases {
+            if let count = comparison.events[event] { add(event.rawValue, count) }
+        }
         add("all", total)
         lines += ["", "flips per rule"]
         let rules = flippingRules
         if rules.isEmpty {
             lines.append(
                 untold == 0
-                    ? "  none: every decision would have been the same" : "  none among the decisions of which it can be told")
+                    ? "  none: every decision would have been the same"
+                    : "  none among the decisions of which it can be told")
         } else {
-            lines.append(row("", ["newly asks", "legitimate", "fraudulent", "no longer", "legitimate", "fraudulent"]))
+            lines.append(
+                row(
+                    "",
+                    [
+                        "newly asks", "legitimate", "fraudulent", "no longer", "legitimate",
+                        "fraudulent",
+                    ]))
             for rule in rules {
                 lines.append(
                     row(
                         rule.id,
                         [
-                            rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent,
-                            rule.count.noLongerAsks, rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
+                            rule.count.newlyAsks, rule.flips.newlyAsked.legitimate,
+                            rule.flips.newlyAsked.fraudulent,
+                            rule.count.noLongerAsks, rule.flips.noLongerAsked.legitimate,
+                            rule.flips.noLongerAsked.fraudulent,
                         ].map { Count.text($0) }))
             }
-            let told = rules.compactMap { rule in candidate.rule(id: rule.id).map { candidate.rules[$0] } }
+            let told = rules.compactMap { rule in
+                candidate.rule(id: rule.id).map { candidate.rules[$0] }
+            }
             if !told.isEmpty {
-                lines += ["", "the candidate's rules"] + RuleWords(candidate).lines(told, showsSource: showsSource)
+                lines +=
+                    ["", "the candidate's rules"]
+                    + RuleWords(candidate).lines(told, showsSource: showsSource)
             }
         }
-        if !statusSentences.isEmpty { lines += ["", "the status of the people concerned"] + statusSentences.map { "  " + $0 } }
+        if !statusSentences.isEmpty {
+            lines += ["", "the status of the people concerned"] + statusSentences.map { "  " + $0 }
+        }
         let gone = flips.noLongerAsked
         if gone.asked > 0 {
-            lines += ["", "outcomes for the \(Count.text(gone.asked)) who would no longer be asked"]
+            lines += [
+                "", "outcomes for the \(Count.text(gone.asked)) who would no longer be asked",
+            ]
             for (name, count) in [
-                ("passed", gone.passed), ("failed", gone.failed), ("abandoned", gone.abandoned), ("open", gone.open),
-            ] where count > 0 { lines.append(row(name, [Count.text(count), Figures.percent(count, of: gone.asked)])) }
+                ("passed", gone.passed), ("failed", gone.failed), ("abandoned", gone.abandoned),
+                ("open", gone.open),
+            ] where count > 0 {
+                lines.append(
+                    row(name, [Count.text(count), Figures.percent(count, of: gone.asked)]))
+            }
         }
         if leftOut > 0 {
             lines += [

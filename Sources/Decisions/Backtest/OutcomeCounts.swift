@@ -29,7 +29,9 @@ package struct OutcomeCounts: Sendable, Equatable {
     package var failureRate: Double? { rate(failed) }
     package var abandonmentRate: Double? { rate(abandoned) }
 
-    private func rate(_ count: Int) -> Double? { settled == 0 ? nil : Double(count) / Double(settled) }
+    private func rate(_ count: Int) -> Double? {
+        settled == 0 ? nil : Double(count) / Double(settled)
+    }
 
     /// Counts one decision as of now.
     package mutating func add(_ decision: LoggedDecision, now: Int64) {
@@ -38,7 +40,9 @@ package struct OutcomeCounts: Sendable, Equatable {
         case .fraudulent: fraudulent += 1
         case nil: break
         }
-        guard decision.record.decision == PolicyDecision.requireVerification.rawValue else { return }
+        guard decision.record.decision == PolicyDecision.requireVerification.rawValue else {
+            return
+        }
         asked += 1
         if decision.checks.contains(where: { $0.passedAt != nil }) {
             passed += 1

@@ -16,13 +16,16 @@ package struct PastPolicy: Sendable {
     let redefined: Set<Int>
 
     /// - Parameter signals: the signals that it declared, counters only if it used them.
-    package init(_ policy: Policy, at event: PolicyEvent, signals: Set<String>, for candidate: Policy) {
+    package init(
+        _ policy: Policy, at event: PolicyEvent, signals: Set<String>, for candidate: Policy
+    ) {
         self.signals = signals
         let conditions = ReadingCondition.all(of: policy, at: event).map {
             (ConditionMeaning($0, policy), policy.rules[$0.rule].id)
         }
         let known = Dictionary(conditions) { first, _ in first }
-        rules = ReadingCondition.all(of: candidate, at: event).reduce(into: [:]) { rules, condition in
+        rules = ReadingCondition.all(of: candidate, at: event).reduce(into: [:]) {
+            rules, condition in
             rules[condition.rule] = known[ConditionMeaning(condition, candidate)]
         }
         redefined = Self.definable(candidate).filter { slot in
@@ -60,13 +63,17 @@ struct SignalMeaning: Hashable {
     init(_ policy: Policy, _ slot: Int) {
         let signal = policy.signals[slot]
         let counter = policy.counters.first { $0.signal.hasSameOctets(as: signal.name) }
-        let counted = [counter?.key, counter?.distinct].compactMap { $0.flatMap { policy.slot(named: $0.text) } }
+        let counted = [counter?.key, counter?.distinct].compactMap {
+            $0.flatMap { policy.slot(named: $0.text) }
+        }
         definition = counter.map { ExactString($0.definition) }
         declarations = ([slot] + counted).map { slot in
             let signal = policy.signals[slot]
             return Declaration(
-                name: ExactString(signal.name), type: signal.type.text, mayBeMissing: signal.mayBeMissing,
-                minimum: signal.minimum, maximum: signal.maximum, maximumLength: signal.maximumLength)
+                name: ExactString(signal.name), type: signal.type.text,
+                mayBeMissing: signal.mayBeMissing,
+                minimum: signal.minimum, maximum: signal.maximum,
+                maximumLength: signal.maximumLength)
         }
     }
 }
@@ -90,12 +97,15 @@ private struct ConditionMeaning: Hashable {
         var parts: [Part] = []
         policy.rules[condition.rule].condition.resolved.visit { node in
             switch node.kind {
-            case .constant(let value): parts.append(.constant(type: value.typeName, ExactString(value.text)))
+            case .constant(let value):
+                parts.append(.constant(type: value.typeName, ExactString(value.text)))
             case .stringSet(let list): parts.append(.list(list.members))
             case .liveList(let list): parts.append(.liveList(list))
             case .variable(let slot), .hasVariable(let slot):
                 // The slot after the last signal is the time.
-                if policy.signals.indices.contains(slot) { parts.append(.signal(SignalMeaning(policy, slot))) }
+                if policy.signals.indices.contains(slot) {
+                    parts.append(.signal(SignalMeaning(policy, slot)))
+                }
             default: break
             }
         }
@@ -125,7 +135,8 @@ struct ReadingCondition: Sendable {
                 if case .liveList = node.kind { readsLists = true }
             }
             return ReadingCondition(
-                rule: rule, text: PersonText.withSingleSpaces(condition.text), slots: Set(condition.resolved.variables),
+                rule: rule, text: PersonText.withSingleSpaces(condition.text),
+                slots: Set(condition.resolved.variables),
                 asked: asked, readsLists: readsLists)
         }
     }
@@ -134,11 +145,15 @@ struct ReadingCondition: Sendable {
     /// entries of lists.
     /// - Parameter unusable: slots whose value may be unusable, which would make the condition an
     ///   error.
-    func depends(on hidden: Set<Int>, unusable: Set<Int>, _ input: PolicyInput, _ policy: Policy) -> Bool {
+    func depends(
+        on hidden: Set<Int>, unusable: Set<Int>, _ input: PolicyInput, _ policy: Policy
+    ) -> Bool {
         guard readsLists || !slots.isDisjoint(with: hidden) else { return false }
         guard slots.isDisjoint(with: unusable) else { return true }
         guard asked.isDisjoint(with: hidden) else { return true }
-        if case .success(.bool) = policy.evaluate(policy.rules[rule].condition.resolved, input) { return false }
+        if case .success(.bool) = policy.evaluate(policy.rules[rule].condition.resolved, input) {
+            return false
+        }
         return policy.fault(of: rule, input) == nil
     }
 }
@@ -148,6 +163,7 @@ extension DecisionRecord {
     func outcome(_ rule: String) -> ConditionOutcome {
         if errors.contains(rule) { return .error }
         if missing.contains(rule) { return .missing }
-        return [asked, skips, waived, shadow, snoozed].contains { $0.contains(rule) } ? .holds : .fails
+        return [asked, skips, waived, shadow, snoozed].contains { $0.contains(rule) }
+            ? .holds : .fails
     }
 }

@@ -25,7 +25,9 @@ package struct PolicyStatistics: Sendable {
         package var questions = 0
         package var outcomes = OutcomeCounts()
         /// Share of requests that required a check; nil without requests.
-        package var stepUpRate: Double? { questions == 0 ? nil : Double(outcomes.asked) / Double(questions) }
+        package var stepUpRate: Double? {
+            questions == 0 ? nil : Double(outcomes.asked) / Double(questions)
+        }
     }
 
     /// By rule id.

@@ -24,23 +24,32 @@ package enum ROCPlot {
             let share = Double(step) / 4
             let kind = step == 0 ? "axis" : "grid"
             parts += [line(kind, (0, share), (1, share)), line(kind, (share, 0), (share, 1))]
-            parts.append(BacktestPlots.text(left - 8, y(share) + 4, "\(step * 25) %", anchor: "end"))
-            parts.append(BacktestPlots.text(x(share), top + side + 18, "\(step * 25) %", anchor: "middle"))
+            parts.append(
+                BacktestPlots.text(left - 8, y(share) + 4, "\(step * 25) %", anchor: "end"))
+            parts.append(
+                BacktestPlots.text(x(share), top + side + 18, "\(step * 25) %", anchor: "middle"))
         }
         parts.append(line("grid", (0, 0), (1, 1)))
         for (kind, roc) in curves {
             let points = roc.points
-            let path = points.map { "\(BacktestPlots.number(x($0.rest))),\(BacktestPlots.number(y($0.fraud)))" }
-            parts.append("<polyline class=\"line \(kind)\" points=\"\(path.joined(separator: " "))\"/>")
+            let path = points.map {
+                "\(BacktestPlots.number(x($0.rest))),\(BacktestPlots.number(y($0.fraud)))"
+            }
+            parts.append(
+                "<polyline class=\"line \(kind)\" points=\"\(path.joined(separator: " "))\"/>")
             for point in points.dropFirst().dropLast() {
-                let tip = "\(Figures.percent(point.fraud)) of fraud, \(Figures.percent(point.rest)) of others"
+                let tip =
+                    "\(Figures.percent(point.fraud)) of fraud, \(Figures.percent(point.rest)) of others"
                 parts.append(
                     "<circle class=\"dot \(kind)\" cx=\"\(BacktestPlots.number(x(point.rest)))\" cy=\"\(BacktestPlots.number(y(point.fraud)))\" r=\"3.5\"><title>\(tip)</title></circle>"
                 )
             }
         }
-        parts.append(BacktestPlots.text(left + side / 2, top + side + 38, "others who are asked", anchor: "middle"))
+        parts.append(
+            BacktestPlots.text(
+                left + side / 2, top + side + 38, "others who are asked", anchor: "middle"))
         parts.append(BacktestPlots.text(left, 14, "fraud that is asked"))
-        return BacktestPlots.svg(top + side + 46, "Fraud that is asked against others who are asked", parts)
+        return BacktestPlots.svg(
+            top + side + 46, "Fraud that is asked against others who are asked", parts)
     }
 }

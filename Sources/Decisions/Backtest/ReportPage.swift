@@ -38,7 +38,9 @@ package enum ReportPage {
     /// A legend of colours.
     package static func legend(_ items: [(kind: String, name: String)]) -> String {
         "<p class=\"legend\">"
-            + items.map { "<span class=\"key\"><span class=\"swatch \($0.kind)\"></span>\(HTMLText.escaped($0.name))</span>" }
+            + items.map {
+                "<span class=\"key\"><span class=\"swatch \($0.kind)\"></span>\(HTMLText.escaped($0.name))</span>"
+            }
             .joined()
             + "</p>"
     }
@@ -48,7 +50,8 @@ package enum ReportPage {
         "<div class=\"scroll\" role=\"region\" aria-label=\"\(HTMLText.escaped(name))\" tabindex=\"0\">\n\(content)\n</div>"
     }
 
-    /// Colours that can be distinguished without separating red from green, on light and dark backgrounds.
+    /// Colours that can be distinguished without separating red from green, on
+    /// light and dark backgrounds.
     private static let style = """
         :root { --ground: #fbfbfa; --card: #ffffff; --text: #1c2024; --soft: #5c656e; --line: #e2e5e8; --before: #9aa5b1; --after: #2563c9;
           --newly: #d9730d; --gone: #0e8074; --failed: #b4495e; --open: #c4cad0; --note: #fff6e5; --noteline: #e8c87a; }

@@ -36,7 +36,8 @@ package struct StatusTally: Sendable {
     ///   - answers: the answers before and after.
     ///   - status: the code of the status, as in tokens.
     mutating func add(
-        before: Set<String>, after: Set<String>, _ answers: (before: ComparedDecision, after: ComparedDecision), status code: Int?
+        before: Set<String>, after: Set<String>,
+        _ answers: (before: ComparedDecision, after: ComparedDecision), status code: Int?
     ) {
         read += 1
         guard before != after else { return }
@@ -52,13 +53,15 @@ package struct StatusTally: Sendable {
     /// log lacks are left out.
     package init(_ old: Policy, _ new: Policy, on decisions: [LoggedDecision]) {
         for decision in decisions {
-            guard let one = LoggedSignals(decision.record, for: old), let other = LoggedSignals(decision.record, for: new),
+            guard let one = LoggedSignals(decision.record, for: old),
+                let other = LoggedSignals(decision.record, for: new),
                 one.hashed.isEmpty, other.hashed.isEmpty
             else { continue }
             let (first, second) = (old.decide(one.input), new.decide(other.input))
             add(
                 before: Self.rules(first, old), after: Self.rules(second, new),
-                (ComparedDecision(first, by: old), ComparedDecision(second, by: new)), status: one.status(decision.record, old))
+                (ComparedDecision(first, by: old), ComparedDecision(second, by: new)),
+                status: one.status(decision.record, old))
         }
     }
 
@@ -70,21 +73,31 @@ package struct StatusTally: Sendable {
     /// - Parameter place: for example `the last 10,000 logged decisions`.
     package func sentences(of place: String) -> [String] {
         let total = total
-        guard read > 0 else { return ["No logged decision shows how many people have each status."] }
-        guard total.concerned > 0 else { return ["In all of \(place), the same rules match as before."] }
-        var lines = ["Other rules match than before in \(Count.text(total.concerned)) of \(place), by the user's status:"]
+        guard read > 0 else {
+            return ["No logged decision shows how many people have each status."]
+        }
+        guard total.concerned > 0 else {
+            return ["In all of \(place), the same rules match as before."]
+        }
+        var lines = [
+            "Other rules match than before in \(Count.text(total.concerned)) of \(place), by the user's status:"
+        ]
         let order: [PolicyStatus?] = [.unknown, .unsupported, .likelyReal, nil]
         for status in order {
             guard let count = counts[status] else { continue }
             let name = status.map { "\"\($0.words)\"" } ?? "none given"
-            let same = count.unchanged == 0 ? "" : ", of which \(Count.text(count.unchanged)) are answered the same"
+            let same =
+                count.unchanged == 0
+                ? "" : ", of which \(Count.text(count.unchanged)) are answered the same"
             lines.append("  \(name): \(Count.text(count.concerned))\(same)")
         }
         if total.unchanged > 0, !holders.isEmpty {
             let rules = holders.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
                 "\($0.key) \(Count.text($0.value))"
             }
-            lines.append("Of those answered the same, other rules ask some as before: \(rules.joined(separator: ", ")).")
+            lines.append(
+                "Of those answered the same, other rules ask some as before: \(rules.joined(separator: ", "))."
+            )
         }
         return lines
     }

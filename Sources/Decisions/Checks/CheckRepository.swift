@@ -24,7 +24,8 @@ extension CheckRecord {
     /// The record after a report; nil if the report adds nothing new. Pure.
     /// - Parameter known: the earlier reports of this challenge.
     package static func after(
-        _ outcome: CheckOutcome, challenge: String, known: CheckRecord?, of decision: DecisionRecord, now: Int64
+        _ outcome: CheckOutcome, challenge: String, known: CheckRecord?,
+        of decision: DecisionRecord, now: Int64
     ) throws(OutcomeRefusal) -> CheckRecord? {
         guard decision.challenges.contains(challenge) else { throw .notOffered }
         if let known {
@@ -41,10 +42,16 @@ extension CheckRecord {
         }
         guard now - decision.evaluatedAt <= reportingTime else { throw .tooLate }
         return switch outcome {
-        case .initiated: CheckRecord(challenge: challenge, initiatedAt: now, passedAt: nil, failedAt: nil)
+        case .initiated:
+            CheckRecord(challenge: challenge, initiatedAt: now, passedAt: nil, failedAt: nil)
         case .passed:
-            CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now, failedAt: known?.failedAt)
-        case .failed: CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: nil, failedAt: now)
+            CheckRecord(
+                challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now,
+                failedAt: known?.failedAt)
+        case .failed:
+            CheckRecord(
+                challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: nil,
+                failedAt: now)
         }
     }
 }
@@ -60,11 +67,14 @@ package struct CheckRepository: Sendable {
         decision id: String, team: Int64, outcome: CheckOutcome, challenge: String, now: Int64
     ) throws(StoreFailure) -> Result<LoggedDecision, OutcomeRefusal> {
         try database.write(.durable) { connection throws(StoreFailure) in
-            guard let decision = try connection.decision(id, team: team) else { return .failure(.notFound) }
+            guard let decision = try connection.decision(id, team: team) else {
+                return .failure(.notFound)
+            }
             let known = decision.checks.first { $0.challenge == challenge }
             let check: CheckRecord?
             do throws(OutcomeRefusal) {
-                check = try CheckRecord.after(outcome, challenge: challenge, known: known, of: decision.record, now: now)
+                check = try CheckRecord.after(
+                    outcome, challenge: challenge, known: known, of: decision.record, now: now)
             } catch { return .failure(error) }
             guard let check else { return .success(decision) }
             try connection.run(
@@ -75,7 +85,9 @@ package struct CheckRepository: Sendable {
                     SET passed_at = excluded.passed_at, failed_at = excluded.failed_at
                 """)
             if outcome == .passed, let grant = decision.record.grantNumber {
-                try connection.run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
+                try connection.run(
+                    "UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'"
+                )
                 try connection.noteSeen([grant: now])
             }
             return .success(try connection.decision(id, team: team) ?? decision)
@@ -92,7 +104,9 @@ package struct CheckRepository: Sendable {
                 UPDATE decisions SET label = \(label), labelled_at = \(now)
                 WHERE decision_id = \(id) AND \(SQL.filter("team_id")) = \(team) AND (label IS NULL OR label <> \(label))
                 """)
-            guard let decision = try connection.decision(id, team: team) else { return .failure(.notFound) }
+            guard let decision = try connection.decision(id, team: team) else {
+                return .failure(.notFound)
+            }
             if changed > 0 {
                 let change = Change(actor: "team:\(decision.teamID)", now: now)
                 try connection.audit(change, "decision.label", "decision:\(id)", label.rawValue)
@@ -104,7 +118,8 @@ package struct CheckRepository: Sendable {
     /// Most labels that the operator can set in one call.
     package static let labelsAtOnce = 100_000
 
-    /// Sets labels on decisions of any teams for the operator, all or none; the last label of a decision counts.
+    /// Sets labels on decisions of any teams for the operator, all or none; the last
+    /// label of a decision counts.
     /// - Returns: the index of the first decision that does not exist; nil if all exist and were
     ///   labelled.
     package func label(
@@ -112,7 +127,9 @@ package struct CheckRepository: Sendable {
     ) throws(StoreFailure) -> Int? {
         try database.write(.durable) { connection throws(StoreFailure) in
             for (place, label) in labels.enumerated()
-            where try connection.row("SELECT 1 FROM decisions WHERE decision_id = \(label.id)") == nil {
+            where try connection.row("SELECT 1 FROM decisions WHERE decision_id = \(label.id)")
+                == nil
+            {
                 return place
             }
             for (id, label) in labels {
@@ -122,18 +139,23 @@ package struct CheckRepository: Sendable {
                     WHERE decision_id = \(id) AND (label IS NULL OR label <> \(label))
                     """)
             }
-            try connection.audit(change, labels.map { ("decision.label", "decision:\($0.id)", $0.label.rawValue) })
+            try connection.audit(
+                change, labels.map { ("decision.label", "decision:\($0.id)", $0.label.rawValue) })
             return nil
         }
     }
 
-    /// Whether an app's own account was bound by an upgrade, even if to a grant that no longer exists.
+    /// Whether an app's own account was bound by an upgrade, even if to a
+    /// grant that no longer exists.
     package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
-        try database.read { connection throws(StoreFailure) in try connection.isUpgraded(team: team, appAccount: mark) }
+        try database.read { connection throws(StoreFailure) in
+            try connection.isUpgraded(team: team, appAccount: mark)
+        }
     }
 
     /// Deletes checks begun before a time, at most `limit`; returns how many.
-    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int
+    {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
@@ -147,6 +169,7 @@ package struct CheckRepository: Sendable {
 extension DatabaseConnection {
     /// Whether an app's own account was bound, within a transaction.
     func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
-        try row("SELECT 1 FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(mark)") != nil
+        try row("SELECT 1 FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(mark)")
+            != nil
     }
 }

@@ -1,4 +1,5 @@
-// Builds a decision that can be logged, answered and stored from facts and a policy. Pure: id and time are parameters.
+// Builds a decision that can be logged, answered and stored from facts and a policy. Pure: id
+// and time are parameters.
 
 import Accounts
 import RiskPolicy
@@ -8,7 +9,8 @@ package struct CompositionRequest: Sendable {
     package var id: String
     package var app: DecisionApp
     package var claimed: PolicyEvent
-    /// Whether `sub` or token names the account. Only then can an upgrade find the account revoked or deleted.
+    /// Whether `sub` or token names the account. Only then can an upgrade find the
+    /// account revoked or deleted.
     package var isNamed: Bool
     package var appAccountMark: [UInt8]?
     /// Whether the app's own account was bound before.
@@ -17,7 +19,8 @@ package struct CompositionRequest: Sendable {
     package var validity: Int64
 
     package init(
-        id: String, app: DecisionApp, claimed: PolicyEvent, isNamed: Bool, appAccountMark: [UInt8]? = nil, isBound: Bool = false,
+        id: String, app: DecisionApp, claimed: PolicyEvent, isNamed: Bool,
+        appAccountMark: [UInt8]? = nil, isBound: Bool = false,
         validity: Int64
     ) {
         self.id = id
@@ -33,7 +36,8 @@ package struct CompositionRequest: Sendable {
 package enum DecisionBuilder {
     /// Decides.
     package static func compose(
-        _ request: CompositionRequest, _ facts: SignalSource.Facts, policy: LoadedPolicy, signals: SignalSource,
+        _ request: CompositionRequest, _ facts: SignalSource.Facts, policy: LoadedPolicy,
+        signals: SignalSource,
         marks: DecisionMarks
     ) -> DecisionRecord {
         let (input, line) = signals.input(facts, marks: marks)
@@ -41,29 +45,38 @@ package enum DecisionBuilder {
         let result = rules.decide(input)
         var outcome = Outcome(policy: rules, result: result)
         let upgrade = facts.view.upgradeResult(
-            outcome.decision, isNamed: request.isNamed, isBound: request.isBound || request.app.isGone)
+            outcome.decision, isNamed: request.isNamed,
+            isBound: request.isBound || request.app.isGone)
         if upgrade == UpgradeResult.failure { outcome.fail(rules, facts.view.event) }
         func ids(_ set: RuleSet) -> [String] { set.map { rules.rules[$0].id } }
         var errors = ids(result.errors)
         if result.challengeErrors != 0 {
-            errors += rules.challenges.indices.filter { result.challengeErrors >> UInt8($0) & 1 == 1 }
-                .map { rules.challenges[$0].kind }
+            errors += rules.challenges.indices.filter {
+                result.challengeErrors >> UInt8($0) & 1 == 1
+            }
+            .map { rules.challenges[$0].kind }
         }
         let overriding = Int(result.overridingGuarantee)
         let now = facts.time.seconds
         return DecisionRecord(
             id: request.id, teamNumber: request.app.teamNumber, clientID: request.app.clientID,
             grantNumber: facts.history?.grant?.number, appAccountMark: request.appAccountMark,
-            claimedEvent: request.claimed.rawValue, event: facts.view.event.rawValue, decision: outcome.decision.rawValue,
-            challenges: outcome.challenges, reasons: outcome.reasons, wireReasons: outcome.wireReasons, asked: ids(result.asked),
+            claimedEvent: request.claimed.rawValue, event: facts.view.event.rawValue,
+            decision: outcome.decision.rawValue,
+            challenges: outcome.challenges, reasons: outcome.reasons,
+            wireReasons: outcome.wireReasons, asked: ids(result.asked),
             skips: ids(result.skips),
-            waived: ids(result.waived), missing: ids(result.missing), errors: errors, errorTexts: rules.errorTexts(result, input),
+            waived: ids(result.waived), missing: ids(result.missing), errors: errors,
+            errorTexts: rules.errorTexts(result, input),
             shadow: ids(result.shadow),
             snoozed: ids(result.snoozed), isForReview: rules.isForReview(result),
-            overriddenBy: rules.guarantees.indices.contains(overriding) ? rules.guarantees[overriding].condition.text : nil,
-            signals: line, policyName: policy.name, policyVersion: policy.version, policyHash: policy.hash,
+            overriddenBy: rules.guarantees.indices.contains(overriding)
+                ? rules.guarantees[overriding].condition.text : nil,
+            signals: line, policyName: policy.name, policyVersion: policy.version,
+            policyHash: policy.hash,
             realUserStatus: facts.view.realUserStatus,
-            credentialState: request.isNamed ? facts.view.credentialState : GrantView.unknownCredential, upgradeResult: upgrade,
+            credentialState: request.isNamed
+                ? facts.view.credentialState : GrantView.unknownCredential, upgradeResult: upgrade,
             isDegraded: result.isDegraded, evaluatedAt: now, expiresAt: now + request.validity)
     }
 
@@ -86,7 +99,8 @@ package enum DecisionBuilder {
         mutating func fail(_ policy: Policy, _ event: PolicyEvent) {
             if decision == .allow {
                 decision = .requireVerification
-                challenges = policy.challenges.last { $0.isOffered(for: event) }.map { [$0.kind] } ?? []
+                challenges =
+                    policy.challenges.last { $0.isOffered(for: event) }.map { [$0.kind] } ?? []
                 reasons = []
                 wireReasons = []
             }
@@ -97,7 +111,8 @@ package enum DecisionBuilder {
 
     /// The changes that a decision must write; nil if only the log is written.
     package static func decisionWrite(
-        _ record: DecisionRecord, _ facts: SignalSource.Facts, subject: GrantSubject?, app: DecisionApp, nonce: ConsumedNonce?
+        _ record: DecisionRecord, _ facts: SignalSource.Facts, subject: GrantSubject?,
+        app: DecisionApp, nonce: ConsumedNonce?
     ) -> DecisionWrite? {
         guard facts.view.mustSettle, subject != nil else { return nil }
         let isSignUp = facts.view.event == .signUp
@@ -106,11 +121,13 @@ package enum DecisionBuilder {
         let subject = app.isGone ? nil : subject
         var decisionWrite = DecisionWrite(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject,
-            expected: facts.isHistoryAvailable && subject != nil ? GrantStamp(facts.history) : nil, nonce: nonce,
+            expected: facts.isHistoryAvailable && subject != nil ? GrantStamp(facts.history) : nil,
+            nonce: nonce,
             isVerified: facts.token != nil, now: facts.time.seconds, record: record)
         decisionWrite.isReturn = facts.view.isReturn
         decisionWrite.realUserStatus = facts.token?.realUserStatus
-        decisionWrite.makesPending = isSignUp && record.decision == PolicyDecision.requireVerification.rawValue
+        decisionWrite.makesPending =
+            isSignUp && record.decision == PolicyDecision.requireVerification.rawValue
         decisionWrite.isSignUp = isSignUp
         return decisionWrite
     }

@@ -26,8 +26,10 @@ package struct DecisionRequest: Sendable {
     package var isContextTyped = false
 
     package init(
-        event: PolicyEvent, clientID: String, identityToken: String? = nil, nonce: String? = nil, sub: String? = nil,
-        appAccount: String? = nil, device: String? = nil, context: [(name: String, value: CELValue)] = []
+        event: PolicyEvent, clientID: String, identityToken: String? = nil, nonce: String? = nil,
+        sub: String? = nil,
+        appAccount: String? = nil, device: String? = nil,
+        context: [(name: String, value: CELValue)] = []
     ) {
         self.event = event
         self.clientID = clientID
@@ -45,12 +47,18 @@ package struct DecisionRequest: Sendable {
     /// Checks that the request names a subject only once.
     func check() throws(DecisionError) {
         guard identityToken != nil || sub != nil || appAccount != nil else {
-            throw .invalid("/identity_token", "name the subject: identity_token, sub, or app_account for an upgrade")
+            throw .invalid(
+                "/identity_token",
+                "name the subject: identity_token, sub, or app_account for an upgrade")
         }
         if appAccount != nil {
-            guard event == .upgrade else { throw .invalid("/app_account", "app_account is only for the event upgrade") }
+            guard event == .upgrade else {
+                throw .invalid("/app_account", "app_account is only for the event upgrade")
+            }
             guard identityToken == nil, sub == nil else {
-                throw .invalid("/app_account", "app_account is only for an upgrade without sub and identity_token")
+                throw .invalid(
+                    "/app_account",
+                    "app_account is only for an upgrade without sub and identity_token")
             }
         }
         guard nonce == nil || identityToken != nil else {

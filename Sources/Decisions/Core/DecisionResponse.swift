@@ -1,7 +1,8 @@
-// The answer as a team sees it. It is always built from the logged decision, so that a repeated answer is the same.
+// The answer as a team sees it. It is always built from the logged decision, so that a
+// repeated answer is the same.
 
-import Support
 import MailCrypto
+import Support
 
 /// Writes answers. They contain no rule ids, nothing about waived or missing rules, and one common
 /// code for reasons that span teams.
@@ -28,7 +29,8 @@ package enum DecisionResponse {
     }
 
     private static func write(_ check: CheckRecord, now: Int64, _ writer: inout JSONWriter) {
-        let outcome: CheckOutcome = check.passedAt != nil ? .passed : check.failure(now: now) != nil ? .failed : .initiated
+        let outcome: CheckOutcome =
+            check.passedAt != nil ? .passed : check.failure(now: now) != nil ? .failed : .initiated
         writer.object {
             $0.member("challenge", check.challenge)
             $0.member("outcome", outcome.rawValue)
@@ -46,13 +48,19 @@ package enum DecisionResponse {
         writer.name("degraded")
         writer.value(record.isDegraded)
         let troubles = record.contextTroubles
-        if !troubles.ignored.isEmpty { writer.member(ContextTrouble.ignored.rawValue, troubles.ignored) }
-        if !troubles.unusable.isEmpty { writer.member(ContextTrouble.invalid.rawValue, troubles.unusable.map(\.name)) }
+        if !troubles.ignored.isEmpty {
+            writer.member(ContextTrouble.ignored.rawValue, troubles.ignored)
+        }
+        if !troubles.unusable.isEmpty {
+            writer.member(ContextTrouble.invalid.rawValue, troubles.unusable.map(\.name))
+        }
         if let status = record.realUserStatus {
             writer.name("real_user_status")
             writer.value(status)
         }
-        if record.credentialState != GrantView.unknownCredential { writer.member("credential_state", record.credentialState) }
+        if record.credentialState != GrantView.unknownCredential {
+            writer.member("credential_state", record.credentialState)
+        }
         if let result = record.upgradeResult { writer.member("upgrade_result", result) }
         writer.name("policy")
         writer.object {

@@ -20,7 +20,8 @@ package struct TokenFacts: Sendable, Hashable {
     package var authenticatedAt: Int64?
 
     package init(
-        issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false, isExternal: Bool = false, methods: [String]? = nil,
+        issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false,
+        isExternal: Bool = false, methods: [String]? = nil,
         authenticatedAt: Int64? = nil
     ) {
         self.authenticatedAt = authenticatedAt
@@ -47,7 +48,8 @@ package struct GrantView: Sendable, Hashable {
     package var rejoins30d: Int64?
     /// Whether the user returns after a revocation with this token.
     package var isReturn: Bool
-    /// Whether the result must be stored durably before the answer is sent, because later decisions depend on it.
+    /// Whether the result must be stored durably before the answer is sent, because
+    /// later decisions depend on it.
     package var mustSettle: Bool
 
     /// Logged where the store was unavailable; the team does not see it.
@@ -64,13 +66,18 @@ package struct GrantView: Sendable, Hashable {
     ///   - history: nil for an unknown account.
     ///   - token: nil if the request had none, or if the token is no longer valid.
     ///   - isGone: whether the app was transferred away from the requesting team.
-    package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false, now: Int64) {
+    package init(
+        claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false,
+        now: Int64
+    ) {
         guard !isGone else {
             // The app moved to another team, so the old team has no sign-ups and no consents for
             // it.
             event = claimed == .signUp ? .signIn : claimed
             state = "consent_revoked"
-            credentialState = history.map { $0.isTransferred || $0.grant != nil } == true ? "transferred" : "not_found"
+            credentialState =
+                history.map { $0.isTransferred || $0.grant != nil } == true
+                ? "transferred" : "not_found"
             realUserStatus = token?.realUserStatus
             isReturn = false
             // The nonce is still consumed.
@@ -79,13 +86,17 @@ package struct GrantView: Sendable, Hashable {
         }
         let grant = history?.grant
         isReturn = false
-        if let grant, !grant.isAuthorized, let token, token.isExternal, token.issuedAt > grant.revokedAt ?? Int64.max {
+        if let grant, !grant.isAuthorized, let token, token.isExternal,
+            token.issuedAt > grant.revokedAt ?? Int64.max
+        {
             isReturn = true
         }
         let isKnown = grant != nil
         let isNew: Bool
         if let grant {
-            isNew = isReturn || (grant.firstAskedAt == nil && now - grant.lastAuthorizedAt <= Self.signUpWindow)
+            isNew =
+                isReturn
+                || (grant.firstAskedAt == nil && now - grant.lastAuthorizedAt <= Self.signUpWindow)
         } else {
             isNew = token != nil
         }
@@ -101,9 +112,13 @@ package struct GrantView: Sendable, Hashable {
         let isLive = isReturn || grant?.isAuthorized == true || (grant == nil && token != nil)
         credentialState = isLive ? "authorized" : isKnown ? "revoked" : "not_found"
         if isKnown || token != nil {
-            state = !isLive ? "consent_revoked" : grant?.signUpCheck == .pending ? "pending" : isNew ? "new" : "active"
+            state =
+                !isLive
+                ? "consent_revoked"
+                : grant?.signUpCheck == .pending ? "pending" : isNew ? "new" : "active"
         }
-        realUserStatus = isReturn ? token?.realUserStatus : grant?.realUserStatus ?? token?.realUserStatus
+        realUserStatus =
+            isReturn ? token?.realUserStatus : grant?.realUserStatus ?? token?.realUserStatus
         priorStatus = isReturn ? grant?.realUserStatus ?? grant?.priorStatus : grant?.priorStatus
         if let history {
             rejoins30d = history.rejoins30d + (isReturn ? 1 : 0)
@@ -125,11 +140,14 @@ package struct GrantView: Sendable, Hashable {
 
     /// The result of an upgrade, given the decision.
     /// - Parameter isBound: whether the app's own account was bound before.
-    package func upgradeResult(_ decision: PolicyDecision, isNamed: Bool, isBound: Bool) -> String? {
+    package func upgradeResult(_ decision: PolicyDecision, isNamed: Bool, isBound: Bool) -> String?
+    {
         guard event == .upgrade else { return nil }
         if isBound { return UpgradeResult.failure }
         // The sub or the token names an account that is revoked, deleted or transferred.
-        if isNamed, credentialState != "authorized", credentialState != Self.unknownCredential { return UpgradeResult.failure }
+        if isNamed, credentialState != "authorized", credentialState != Self.unknownCredential {
+            return UpgradeResult.failure
+        }
         return decision == .allow ? UpgradeResult.success : UpgradeResult.twoFactorRequired
     }
 }

@@ -1,8 +1,9 @@
-// Converts the signals of a logged decision to policy input: for the same policy in a replay, for another in a backtest.
+// Converts the signals of a logged decision to policy input: for the same policy in a replay, for
+// another in a backtest.
 
 import CEL
-import Support
 import RiskPolicy
+import Support
 
 /// Reads the logged signals of a request.
 package struct LoggedSignals {
@@ -20,7 +21,8 @@ package struct LoggedSignals {
     /// - Parameter redefined: slots of signals with another meaning at that time; their logged
     ///   values are left out.
     package init?(_ record: DecisionRecord, for policy: Policy, besides redefined: Set<Int> = []) {
-        guard let event = PolicyEvent(rawValue: record.event), let now = CELTimestamp(seconds: record.evaluatedAt),
+        guard let event = PolicyEvent(rawValue: record.event),
+            let now = CELTimestamp(seconds: record.evaluatedAt),
             let object = try? StrictJSON.parseObject(Array(record.signals.utf8), limit: 1 << 20)
         else { return nil }
         var input = policy.makeInput(event: event, now: now)
@@ -70,7 +72,11 @@ package struct LoggedSignals {
         case .bool(let bool): .bool(bool)
         case .string(let text): .string(text)
         case .number(let number):
-            if type == .double { Double(number.text).map(CELValue.double) } else { number.integer.map(CELValue.int) }
+            if type == .double {
+                Double(number.text).map(CELValue.double)
+            } else {
+                number.integer.map(CELValue.int)
+            }
         case .array(let values) where type == .list(.string):
             .list(values.compactMap(\.string).map(CELValue.string))
         default: nil

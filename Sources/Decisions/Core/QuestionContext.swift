@@ -2,8 +2,8 @@
 // names, and unusable values.
 
 import CEL
-import Support
 import RiskPolicy
+import Support
 
 /// The context of one request.
 package struct QuestionContext: Sendable {
@@ -31,7 +31,9 @@ package struct QuestionContext: Sendable {
             !octets.isEmpty && octets.count <= Self.maximumNameLength
             && octets.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "@") }
         let shown = isShown ? name : Self.otherName
-        guard ignored.count < Self.maximumNamed, !ignored.contains(where: { $0.hasSameOctets(as: shown) }) else { return }
+        guard ignored.count < Self.maximumNamed,
+            !ignored.contains(where: { $0.hasSameOctets(as: shown) })
+        else { return }
         ignored.append(shown)
     }
 }
@@ -58,7 +60,9 @@ enum ContextMark {
 extension SignalSource {
     /// Reads the context that the backend added.
     /// - Parameter areTyped: whether the values are texts that a person typed.
-    package func context(_ values: [(name: String, value: CELValue)], areTyped: Bool = false) -> QuestionContext {
+    package func context(
+        _ values: [(name: String, value: CELValue)], areTyped: Bool = false
+    ) -> QuestionContext {
         var context = QuestionContext()
         guard !values.isEmpty, let now = CELTimestamp(seconds: 0) else { return context }
         var input = policy.makeInput(event: .signIn, now: now)
@@ -73,7 +77,8 @@ extension SignalSource {
                 if !signal.mayBeMissing { context.unusable.append((slot, name, .wrongType)) }
                 continue
             }
-            let taken = Self.asDeclared(areTyped ? Self.read(value, signal.type) : value, signal.type)
+            let taken = Self.asDeclared(
+                areTyped ? Self.read(value, signal.type) : value, signal.type)
             do throws(PolicyInputError) {
                 try policy.set(slot: slot, to: taken, in: &input)
                 context.values.append((slot, name, taken))
@@ -87,11 +92,14 @@ extension SignalSource {
     /// Refuses a request with context that is left out or unusable: for developers of backends.
     package func checkStrictly(_ context: QuestionContext) throws(DecisionError) {
         if let name = context.ignored.first {
-            throw .invalid("/context/\(StrictDecoder.escaped(name))", "the policy declares no such context")
+            throw .invalid(
+                "/context/\(StrictDecoder.escaped(name))", "the policy declares no such context")
         }
         if let (slot, name, fault) = context.unusable.first {
             let type = policy.signals[slot].type.text
-            throw .invalid("/context/\(StrictDecoder.escaped(name))", "'context.\(name)' (\(type)) \(fault.text)")
+            throw .invalid(
+                "/context/\(StrictDecoder.escaped(name))",
+                "'context.\(name)' (\(type)) \(fault.text)")
         }
     }
 
@@ -101,14 +109,23 @@ extension SignalSource {
         guard case .string(let text) = value else { return value }
         switch type {
         case .bool: return text == "true" ? .bool(true) : text == "false" ? .bool(false) : value
-        case .int: return (Int64(text) ?? Double(text).flatMap(Int64.init(exactly:))).map(CELValue.int) ?? value
-        case .uint: return (UInt64(text) ?? Double(text).flatMap(UInt64.init(exactly:))).map(CELValue.uint) ?? value
+        case .int:
+            return (Int64(text) ?? Double(text).flatMap(Int64.init(exactly:))).map(CELValue.int)
+                ?? value
+        case .uint:
+            return (UInt64(text) ?? Double(text).flatMap(UInt64.init(exactly:))).map(CELValue.uint)
+                ?? value
         case .double: return Double(text).map(CELValue.double) ?? value
         case .list(let element):
             if case .array(let items)? = try? StrictJSON.parse(Array(text.utf8), limit: 1 << 16) {
-                return .list(items.map { $0.string.map(CELValue.string) ?? LoggedSignals.value($0, element) ?? .null })
+                return .list(
+                    items.map {
+                        $0.string.map(CELValue.string) ?? LoggedSignals.value($0, element) ?? .null
+                    })
             }
-            let items = text.utf8.split(separator: UInt8(ascii: ",")).map { String(decoding: $0, as: UTF8.self) }
+            let items = text.utf8.split(separator: UInt8(ascii: ",")).map {
+                String(decoding: $0, as: UTF8.self)
+            }
             return .list(items.map { read(.string($0), element) })
         default: return value
         }
@@ -119,7 +136,8 @@ extension SignalSource {
         switch (value, type) {
         case (.int(let int), .uint): UInt64(exactly: int).map(CELValue.uint) ?? value
         case (.uint(let uint), .double): .double(Double(uint))
-        case (.string(let text), .timestamp): CELTimestamp(text: text).map(CELValue.timestamp) ?? value
+        case (.string(let text), .timestamp):
+            CELTimestamp(text: text).map(CELValue.timestamp) ?? value
         case (.string(let text), .duration): CELDuration(text: text).map(CELValue.duration) ?? value
         default: value
         }
@@ -127,14 +145,20 @@ extension SignalSource {
 }
 
 extension DecisionRecord {
-    /// Context that was left out, and context that could not be used, by the names behind `context.`.
-    package var contextTroubles: (ignored: [String], unusable: [(name: String, fault: SignalFault)]) {
-        guard Self.hasMarks(signals), let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20) else {
+    /// Context that was left out, and context that could not be used, by the
+    /// names behind `context.`.
+    package var contextTroubles: (ignored: [String], unusable: [(name: String, fault: SignalFault)])
+    {
+        guard Self.hasMarks(signals),
+            let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20)
+        else {
             return ([], [])
         }
         var troubles: (ignored: [String], unusable: [(name: String, fault: SignalFault)]) = ([], [])
         for member in object.members {
-            guard let name = Self.contextName(member.name), let text = member.value.string else { continue }
+            guard let name = Self.contextName(member.name), let text = member.value.string else {
+                continue
+            }
             if text.utf8.elementsEqual(ContextMark.ignored.utf8) { troubles.ignored.append(name) }
             if let fault = ContextMark.fault(text) { troubles.unusable.append((name, fault)) }
         }
@@ -144,13 +168,17 @@ extension DecisionRecord {
     /// The words for a logged mark of context; nil for a value's hash and for other signals.
     package static func contextWords(_ signal: String, _ text: String) -> String? {
         guard contextName(signal) != nil else { return nil }
-        if text.utf8.elementsEqual(ContextMark.ignored.utf8) { return "left out: the policy did not declare it" }
+        if text.utf8.elementsEqual(ContextMark.ignored.utf8) {
+            return "left out: the policy did not declare it"
+        }
         return ContextMark.fault(text).map { "not used: it \($0.text)" }
     }
 
     /// All context that the request had, by the names behind `context.`.
     package var contextNames: [String] {
-        guard let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20) else { return [] }
+        guard let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20) else {
+            return []
+        }
         return object.members.compactMap { Self.contextName($0.name) }
     }
 

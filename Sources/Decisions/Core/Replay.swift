@@ -30,7 +30,9 @@ package struct Replay: Sendable {
         let result = policy.decide(logged.input)
         let hidden = logged.present.contains { $0.hasPrefix("context.") }
         // The log does not contain the entries of live lists.
-        let readsContext: (String) -> Bool = { hidden && $0.contains("context.") || $0.contains("lists.") }
+        let readsContext: (String) -> Bool = {
+            hidden && $0.contains("context.") || $0.contains("lists.")
+        }
         let taken = Set(policy.rules.filter { readsContext($0.condition.text) }.map(\.id))
         let others =
             policy.guarantees.contains { readsContext($0.condition.text) }
@@ -38,13 +40,17 @@ package struct Replay: Sendable {
         let isWhole = taken.isEmpty && !others
         var differences: [Difference] = []
         func compare(_ name: String, _ logged: [String], _ replayed: [String]) {
-            if logged != replayed { differences.append(Difference(name: name, logged: logged, replayed: replayed)) }
+            if logged != replayed {
+                differences.append(Difference(name: name, logged: logged, replayed: replayed))
+            }
         }
         func ids(_ set: RuleSet) -> [String] { set.map { policy.rules[$0].id } }
         func compareRules(_ name: String, _ logged: [String], _ replayed: [String]) {
             // Whether a rule is waived or requires a check depends on other rules too.
             guard isWhole || name == "missing" || name == "errors" else { return }
-            compare(name, logged.filter { !taken.contains($0) }, replayed.filter { !taken.contains($0) })
+            compare(
+                name, logged.filter { !taken.contains($0) }, replayed.filter { !taken.contains($0) }
+            )
         }
         let answer = policy.answer(result)
         if isWhole {
@@ -54,7 +60,9 @@ package struct Replay: Sendable {
             compare("challenges", record.challenges, replayed.challenges)
             compare("reasons", record.reasons, replayed.reasons)
             compare("wire_reasons", record.wireReasons, replayed.wireReasons)
-            compare("overridden_by", record.overriddenBy.map { [$0] } ?? [], answer.overriddenBy.map { [$0] } ?? [])
+            compare(
+                "overridden_by", record.overriddenBy.map { [$0] } ?? [],
+                answer.overriddenBy.map { [$0] } ?? [])
         }
         compareRules("asked", record.asked, ids(result.asked))
         compareRules("skips", record.skips, ids(result.skips))

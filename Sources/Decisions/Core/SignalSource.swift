@@ -2,9 +2,9 @@
 
 import Accounts
 import CEL
-import Support
 import MailCrypto
 import RiskPolicy
+import Support
 
 /// Signals of one policy, each with its slot: created once for each policy, used for every request.
 package struct SignalSource: Sendable {
@@ -51,7 +51,8 @@ package struct SignalSource: Sendable {
     package let readsDomainClass: Bool
     /// Whether it reads the rates of the app.
     package let readsRates: Bool
-    /// By event, the indexes of the counters that count this event or are read at it; no others are needed.
+    /// By event, the indexes of the counters that count this event or are read at
+    /// it; no others are needed.
     package let counters: [PolicyEvent: Set<Int>]
 
     package init(_ policy: Policy) {
@@ -59,7 +60,10 @@ package struct SignalSource: Sendable {
         slots = StandardSignal.ofDecisions.compactMap { signal in
             // The caller sets the event separately.
             signal == .event
-                ? nil : policy.slot(named: signal.rawValue).map { (signal, $0, signal.facts.origin != .question) }
+                ? nil
+                : policy.slot(named: signal.rawValue).map {
+                    (signal, $0, signal.facts.origin != .question)
+                }
         }
         velocitySlots = policy.counters.map { ($0.signal, policy.slot(named: $0.signal) ?? -1) }
         readsDomainClass = slots.contains { $0.signal == .inboxDomainClass }
@@ -72,7 +76,8 @@ package struct SignalSource: Sendable {
                     Set(
                         policy.counters.indices.filter { index in
                             policy.counters[index].events.contains(event)
-                                || policy.slot(named: policy.counters[index].signal).map(slots.contains) == true
+                                || policy.slot(named: policy.counters[index].signal).map(
+                                    slots.contains) == true
                         })
                 )
             })
@@ -80,13 +85,16 @@ package struct SignalSource: Sendable {
 
     /// The policy's input, and the signals in the form of the log: a JSON object, with context as
     /// keyed hashes.
-    package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
+    package func input(
+        _ facts: Facts, marks: DecisionMarks
+    ) -> (input: PolicyInput, signals: String) {
         let event = facts.view.event
         var input = policy.makeInput(event: event, now: facts.time)
         input.isHistoryUnavailable = !facts.isHistoryAvailable
         if facts.lists != nil { input.lists = facts.lists }
         if facts.isHistoryAvailable, let snoozes = facts.history?.snoozes, !snoozes.isEmpty {
-            input.snoozed = policy.ruleSet(ids: snoozes.filter { $0.policy == policy.name }.map(\.rule))
+            input.snoozed = policy.ruleSet(
+                ids: snoozes.filter { $0.policy == policy.name }.map(\.rule))
         }
         var log = JSONWriter(capacity: 640)
         log.object { log in
@@ -98,16 +106,20 @@ package struct SignalSource: Sendable {
                 guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
                 log.signal(signal.rawValue, value)
             }
-            for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key }) where velocitySlots.indices.contains(counter) {
+            for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key })
+            where velocitySlots.indices.contains(counter) {
                 let (name, slot) = velocitySlots[counter]
-                guard (try? policy.set(slot: slot, to: .int(count), in: &input)) != nil else { continue }
+                guard (try? policy.set(slot: slot, to: .int(count), in: &input)) != nil else {
+                    continue
+                }
                 log.name(name)
                 log.value(count)
             }
-            for (slot, name, value) in facts.context.values {
-                guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
+            for (slot, name, value) in facts.context.values
+            where (try? policy.set(slot: slot, to: value, in: &input)) != nil {
                 let mark = marks.context(name: name, value: value.text)
-                log.member("context." + name, "#" + String(decoding: Base32.encode(mark), as: UTF8.self))
+                log.member(
+                    "context." + name, "#" + String(decoding: Base32.encode(mark), as: UTF8.self))
             }
             for (slot, name, fault) in facts.context.unusable {
                 policy.mark(slot: slot, fault, in: &input)
@@ -125,7 +137,8 @@ package struct SignalSource: Sendable {
     private static func int(_ value: Int64?) -> CELValue { value.map(CELValue.int) ?? .missing }
     private static func bool(_ value: Bool?) -> CELValue { value.map(CELValue.bool) ?? .missing }
 
-    /// A new account with a verified token has an empty history; an account known only by name has none.
+    /// A new account with a verified token has an empty history; an account
+    /// known only by name has none.
     private static func value(_ signal: StandardSignal, _ facts: Facts) -> CELValue {
         let (history, grant, now) = (facts.history, facts.history?.grant, facts.time.seconds)
         let isNewWithToken = history == nil && facts.token != nil
@@ -133,16 +146,20 @@ package struct SignalSource: Sendable {
         switch signal {
         case .event: return .string(facts.view.event.rawValue)
         case .tokenAge: return facts.token.map { .int(max(0, now - $0.issuedAt)) } ?? .missing
-        case .sinceSignIn: return facts.token?.authenticatedAt.map { .int(max(0, now - $0)) } ?? .missing
-        case .signInMethods: return facts.token?.methods.map { .list($0.map(CELValue.string)) } ?? .missing
+        case .sinceSignIn:
+            return facts.token?.authenticatedAt.map { .int(max(0, now - $0)) } ?? .missing
+        case .signInMethods:
+            return facts.token?.methods.map { .list($0.map(CELValue.string)) } ?? .missing
         case .realUserStatus: return int(facts.view.realUserStatus.map(Int64.init))
         case .priorStatus: return int(facts.view.priorStatus.map(Int64.init))
         case .rejoins: return int(facts.view.rejoins30d)
         case .riskEvents: return count(history?.riskEvents30d)
         case .lastRiskEvent:
-            return history == nil && !isNewWithToken ? .missing : .string(history?.lastRiskEvent ?? "none")
+            return history == nil && !isNewWithToken
+                ? .missing : .string(history?.lastRiskEvent ?? "none")
         case .age:
-            return grant.map { hours(since: $0.firstAuthorizedAt, now) } ?? (facts.token != nil ? .int(0) : .missing)
+            return grant.map { hours(since: $0.firstAuthorizedAt, now) }
+                ?? (facts.token != nil ? .int(0) : .missing)
         case .state: return facts.view.state.map(CELValue.string) ?? .missing
         case .hasEmail:
             if let known = history?.hasEmail { return .bool(known) }
@@ -158,13 +175,16 @@ package struct SignalSource: Sendable {
         case .inboxSignUps:
             guard let inbox = history?.inbox else { return .missing }
             // A sign-up that this request stores already counts for this request.
-            let isOwnToCome = facts.view.event == .signUp && facts.token != nil && !inbox.isOwnSignUpCounted
+            let isOwnToCome =
+                facts.view.event == .signUp && facts.token != nil && !inbox.isOwnSignUpCounted
             return .int(inbox.signUps24h + (isOwnToCome ? 1 : 0))
         case .inboxDeletions: return int(history?.inbox?.deletions30d)
         case .inboxBounces: return int(history?.inbox?.bounces7d)
         case .inboxDomainClass: return history?.domainClass.map { .string($0.rawValue) } ?? .missing
-        case .failedChecks: return grant == nil && !isNewWithToken ? .missing : count(history?.failedChecks24h)
-        case .passedChecks: return grant == nil && !isNewWithToken ? .missing : count(history?.passedChecks90d)
+        case .failedChecks:
+            return grant == nil && !isNewWithToken ? .missing : count(history?.failedChecks24h)
+        case .passedChecks:
+            return grant == nil && !isNewWithToken ? .missing : count(history?.passedChecks90d)
         case .sinceHumanCheck: return hours(since: history?.lastPasses.humanCheck, now)
         case .sinceEmailCode: return hours(since: history?.lastPasses.emailCode, now)
         case .sinceReauthenticate: return hours(since: history?.lastPasses.reauthenticate, now)
@@ -174,8 +194,10 @@ package struct SignalSource: Sendable {
         case .appSignUps: return int(facts.rates?.signUps1h)
         case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
         // Signals of the status policy only.
-        case .inboxAge, .failedChecksOfMonth, .signInMethod, .signInVerified, .passkeyAge, .passkeySynced, .passkeyAttested,
-            .userAge, .userManaged, .userTeams, .newTeams, .userReplies, .legitimateOutcomes, .fraudulentOutcomes:
+        case .inboxAge, .failedChecksOfMonth, .signInMethod, .signInVerified, .passkeyAge,
+            .passkeySynced, .passkeyAttested,
+            .userAge, .userManaged, .userTeams, .newTeams, .userReplies, .legitimateOutcomes,
+            .fraudulentOutcomes:
             return .missing
         }
     }
@@ -190,7 +212,8 @@ extension JSONWriter {
         case .double(let double): literal("\(double)")
         case .bool(let bool): self.value(bool)
         case .string(let text): self.value(text)
-        case .list(let values): self.value(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
+        case .list(let values):
+            self.value(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
         default: literal("null")
         }
     }

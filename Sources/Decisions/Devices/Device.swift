@@ -1,7 +1,7 @@
 // Devices that attested an app, as teams and policies see them.
 
-import WebAuthn
 import Support
+import WebAuthn
 
 /// A device whose key Apple attested. Only one app knows it.
 package struct AttestedDevice: Sendable, Hashable {
@@ -16,10 +16,14 @@ package struct AttestedDevice: Sendable, Hashable {
     package let attestedAt: Int64
 
     /// The id of a device with this mark.
-    static func id(mark: [UInt8]) -> String { "dv_" + String(decoding: Base32.encode(mark), as: UTF8.self) }
+    static func id(mark: [UInt8]) -> String {
+        "dv_" + String(decoding: Base32.encode(mark), as: UTF8.self)
+    }
 
     /// The mark of an id; nil if the id is not valid.
-    static func mark(id: String) -> [UInt8]? { id.hasPrefix("dv_") ? Base32.decode(id.utf8.dropFirst(3)) : nil }
+    static func mark(id: String) -> [UInt8]? {
+        id.hasPrefix("dv_") ? Base32.decode(id.utf8.dropFirst(3)) : nil
+    }
 }
 
 /// The facts about the device that a request names.

@@ -17,10 +17,13 @@ package enum DomainClass: String, Sendable, CaseIterable {
 
     /// The installation's lists that replace the built-in ones, if they exist and have the kind
     /// `domain`.
-    package static let lists: [DomainClass: String] = [.relay: "relay_domains", .disposable: "disposable_domains"]
+    package static let lists: [DomainClass: String] = [
+        .relay: "relay_domains", .disposable: "disposable_domains",
+    ]
 
     private static let builtIn: [DomainClass: LiveListEntries] = [
-        .provider: LiveListEntries(.domain, DomainLists.providers), .relay: LiveListEntries(.domain, DomainLists.relay),
+        .provider: LiveListEntries(.domain, DomainLists.providers),
+        .relay: LiveListEntries(.domain, DomainLists.relay),
         .disposable: LiveListEntries(.domain, DomainLists.disposable),
     ]
 
@@ -28,7 +31,9 @@ package enum DomainClass: String, Sendable, CaseIterable {
     /// them by mistake.
     /// - Parameter replaced: the entries of the installation's own list for a class; nil if it has
     ///   none.
-    package static func of(_ domain: String, replaced: (DomainClass) -> LiveListEntries? = { _ in nil }) -> DomainClass {
+    package static func of(
+        _ domain: String, replaced: (DomainClass) -> LiveListEntries? = { _ in nil }
+    ) -> DomainClass {
         [.relay, .disposable, .provider].first { kind in
             (replaced(kind) ?? builtIn[kind])?.contains(domain) ?? false
         } ?? .own

@@ -90,7 +90,9 @@ package struct GrantHistory: Sendable, Hashable {
         package var deletions30d: Int64?
         package var bounces7d: Int64
 
-        package init(signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64) {
+        package init(
+            signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64
+        ) {
             self.signUps24h = signUps24h
             self.isOwnSignUpCounted = isOwnSignUpCounted
             self.deletions30d = deletions30d
@@ -113,7 +115,8 @@ package struct GrantHistory: Sendable, Hashable {
     package var userReplies30d: Int64
     package var forwardingToggles7d: Int64
     package var rejoins30d: Int64
-    /// Number of events from identity providers about the account, and the last event within the same time.
+    /// Number of events from identity providers about the account, and the last
+    /// event within the same time.
     package var riskEvents30d: Int64 = 0
     package var lastRiskEvent: String?
     package var inbox: InboxFacts?

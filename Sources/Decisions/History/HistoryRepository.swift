@@ -1,7 +1,7 @@
 // Reads the whole history of a grant: one statement on one snapshot.
 
-import Database
 import Accounts
+import Database
 import RiskPolicy
 
 /// The data to read for a request.
@@ -26,7 +26,8 @@ package struct HistoryRequest: Sendable {
     package var now: Int64
 
     package init(
-        team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?, appAccountMark: [UInt8]?,
+        team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?,
+        appAccountMark: [UInt8]?,
         velocity: VelocityQuestion? = nil, domainClass: (@Sendable (String) -> DomainClass)? = nil,
         event: @escaping @Sendable (GrantHistory?) -> PolicyEvent, now: Int64
     ) {
@@ -67,7 +68,9 @@ package struct HistoryRepository: Sendable {
     /// - Parameters:
     ///   - team: the store's number of the requesting team; accounts of other teams are not found.
     ///   - now: seconds since 1970.
-    package func history(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
+    package func history(
+        team: Int64, group: Int64, subject: GrantSubject, now: Int64
+    ) throws(StoreFailure) -> GrantHistory? {
         try database.read { connection throws(StoreFailure) in
             try connection.grantHistory(team: team, group: group, subject: subject, now: now)
         }
@@ -75,14 +78,20 @@ package struct HistoryRepository: Sendable {
 
     /// Reads all data that the decision needs, together with other requests that come at the same
     /// time.
-    package func read(_ request: HistoryRequest, in group: GroupRead) async throws(StoreFailure) -> QuestionHistory {
+    package func read(
+        _ request: HistoryRequest, in group: GroupRead
+    ) async throws(StoreFailure) -> QuestionHistory {
         try await group.run { connection throws(StoreFailure) in
             let row = try request.subject.flatMap { subject throws(StoreFailure) in
                 try connection.row(
-                    HistoryRepository.sql(team: request.team, group: request.group, subject: subject, now: request.now))
+                    HistoryRepository.sql(
+                        team: request.team, group: request.group, subject: subject, now: request.now
+                    ))
             }
             var read = QuestionHistory(
-                history: try row.map { row throws(StoreFailure) in try connection.grantHistory(row, now: request.now) },
+                history: try row.map { row throws(StoreFailure) in
+                    try connection.grantHistory(row, now: request.now)
+                },
                 rates: try request.ratesOfApp.map { row throws(StoreFailure) in
                     try connection.appRates(app: row, now: request.now)
                 },
@@ -90,23 +99,27 @@ package struct HistoryRepository: Sendable {
                     try connection.isUpgraded(team: request.team, appAccount: row)
                 } ?? false)
             var domain: String?
-            if let domainClass = request.domainClass, let row, try row["inbox_id"] as Int64? != nil {
+            if let domainClass = request.domainClass, let row, try row["inbox_id"] as Int64? != nil
+            {
                 domain = try self.sealer.inbox(row, user: row["inbox_user"]).revealed.domain
                 read.history?.domainClass = domain.map(domainClass)
             }
             if let velocity = request.velocity {
                 let isOneOwners = [.own, .disposable].contains(read.history?.domainClass)
                 read.tallies = velocity.tallies(
-                    request.event(read.history), inbox: read.history?.inboxMark, domain: isOneOwners ? domain : nil)
+                    request.event(read.history), inbox: read.history?.inboxMark,
+                    domain: isOneOwners ? domain : nil)
                 read.stored = try connection.storedVelocity(read.tallies)
             }
             return read
         }
     }
 
-    // The longest statement, run for every decision: its texts are built once, with numbered placeholders.
+    // The longest statement, run for every decision: its texts are built once,
+    // with numbered placeholders.
 
-    static let ownAccount = "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND \(SQL.filter("o.team_id").text) = ?1)"
+    static let ownAccount =
+        "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND \(SQL.filter("o.team_id").text) = ?1)"
     static let namedExternal = """
         (SELECT x.account_id FROM external_identities x WHERE x.team_id = ?1 AND x.subject = ?3 ORDER BY x.issuer LIMIT 1)
         """
@@ -165,7 +178,8 @@ package struct HistoryRepository: Sendable {
     fileprivate static let external = select(externalAccount)
     fileprivate static let named = select("COALESCE(\(ownAccount), \(namedExternal))")
 
-    fileprivate static func sql(team: Int64, group: Int64, subject: GrantSubject, now: Int64) -> SQL {
+    fileprivate static func sql(team: Int64, group: Int64, subject: GrantSubject, now: Int64) -> SQL
+    {
         let (text, sub, issuer): (String, String, [String]) =
             switch subject {
             case .own(let sub): (own, sub, [])
@@ -174,7 +188,8 @@ package struct HistoryRepository: Sendable {
             }
         let today = Day.number(now)
         let values: [any SQLBindable] = [
-            team, group, sub, now - day, today - 7, today - 30, now - 90 * day, now - day - CheckRecord.timeout,
+            team, group, sub, now - day, today - 7, today - 30, now - 90 * day,
+            now - day - CheckRecord.timeout,
             now - CheckRecord.timeout,
         ]
         return SQL(text, (values + issuer).map(\.sqlValue))
@@ -183,8 +198,11 @@ package struct HistoryRepository: Sendable {
 
 extension DatabaseConnection {
     /// The history within a transaction: a decision write reads the basis of the decision again.
-    func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
-        try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map { row throws(StoreFailure) in
+    func grantHistory(
+        team: Int64, group: Int64, subject: GrantSubject, now: Int64
+    ) throws(StoreFailure) -> GrantHistory? {
+        try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map {
+            row throws(StoreFailure) in
             try grantHistory(row, now: now)
         }
     }
@@ -196,7 +214,9 @@ extension DatabaseConnection {
             history.snoozes = try rows(
                 "SELECT policy_name, rule FROM rule_snoozes WHERE grant_id = \(grant) AND expires_at > \(now)"
             )
-            .map { row throws(StoreFailure) in try SnoozedRule(policy: row["policy_name"], rule: row["rule"]) }
+            .map { row throws(StoreFailure) in
+                try SnoozedRule(policy: row["policy_name"], rule: row["rule"])
+            }
         }
         return history
     }
@@ -209,15 +229,20 @@ extension GrantHistory {
         if let number: Int64 = try row["grant_id"] {
             let state: Grant.State = try row["state"]
             grant = try GrantFacts(
-                number: number, isAuthorized: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
+                number: number, isAuthorized: state == .authorized,
+                firstAuthorizedAt: row["first_authorized_at"],
                 lastAuthorizedAt: row["last_authorized_at"], revokedAt: row["revoked_at"],
-                realUserStatus: row["real_user_status"], priorStatus: row["prior_status"], signUpCheck: row["signup_check"],
+                realUserStatus: row["real_user_status"], priorStatus: row["prior_status"],
+                signUpCheck: row["signup_check"],
                 firstAskedAt: row["first_asked_at"], lastSeenAt: row["last_seen_at"],
-                visitAt: row["visit_at"], earlierSeenAt: row["earlier_seen_at"], transferredAt: row["transferred_at"])
+                visitAt: row["visit_at"], earlierSeenAt: row["earlier_seen_at"],
+                transferredAt: row["transferred_at"])
         }
         isTransferred = try row["is_transferred"]
         isExternal = try row["is_external"] && userNumber == nil
-        let (isRelaying, verifiedAt): (Bool?, Int64?) = try (row["forwarding_on"], row["verified_at"])
+        let (isRelaying, verifiedAt): (Bool?, Int64?) = try (
+            row["forwarding_on"], row["verified_at"]
+        )
         hasEmail = isExternal ? nil : isRelaying != nil && verifiedAt != nil
         isForwardingOn = isExternal ? try row["external_forwarding_on"] : isRelaying
         isManaged = try row["is_managed"]
@@ -230,10 +255,12 @@ extension GrantHistory {
         failedChecks24h = try row["failed_24h"]
         passedChecks90d = try row["passed_90d"]
         lastPasses = try LastPasses(
-            humanCheck: row["human_check"], emailCode: row["email_code"], reauthenticate: row["reauthenticate"])
+            humanCheck: row["human_check"], emailCode: row["email_code"],
+            reauthenticate: row["reauthenticate"])
         if try row["inbox_id"] as Int64? != nil {
             inbox = try InboxFacts(
-                signUps24h: row["signups_24h"], isOwnSignUpCounted: row["own_signups_24h"], deletions30d: row["deletions_30d"],
+                signUps24h: row["signups_24h"], isOwnSignUpCounted: row["own_signups_24h"],
+                deletions30d: row["deletions_30d"],
                 bounces7d: row["inbox_bounces_7d"])
             inboxMark = try row["velocity_index"]
         }

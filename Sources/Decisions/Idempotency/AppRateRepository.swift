@@ -47,7 +47,9 @@ package struct AppRateRepository: Sendable {
 
     /// The rates of an app by its number.
     package func rates(app: Int64, now: Int64) throws(StoreFailure) -> AppRates {
-        try database.read { connection throws(StoreFailure) in try connection.appRates(app: app, now: now) }
+        try database.read { connection throws(StoreFailure) in
+            try connection.appRates(app: app, now: now)
+        }
     }
 
     /// Deletes data that no rate needs: slices before that week, and marks of sign-ups older than
@@ -82,6 +84,7 @@ extension DatabaseConnection {
             FROM app_signups WHERE app_id = \(app) AND slice > \(week)
             """)
         guard let row else { return AppRates(signUps1h: 0, baseline: nil) }
-        return try AppRates(lastHour: row["last_hour"], before: row["before"], first: row["first"], now: now)
+        return try AppRates(
+            lastHour: row["last_hour"], before: row["before"], first: row["first"], now: now)
     }
 }

@@ -31,7 +31,8 @@ package struct IdempotencyRepository: Sendable {
     package func claim(
         team: Int64, endpoint: String, key: [UInt8], body: [UInt8], now: Int64
     ) throws(StoreFailure) -> IdempotencyClaim {
-        try database.write(.durable, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
+        try database.write(.durable, timeout: GroupCommit.timeout) {
+            connection throws(StoreFailure) in
             let inserted = try connection.run(
                 """
                 INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at)
@@ -55,11 +56,13 @@ package struct IdempotencyRepository: Sendable {
     }
 
     /// Stores the answer for the key; does nothing if another request claimed the key later.
-    /// - Parameter begunAt: `now` of the claim, which identifies it: the key's next claim is at least `flightTime` later.
+    /// - Parameter begunAt: `now` of the claim, which identifies it: the key's next claim is at
+    ///   least `flightTime` later.
     package func finish(
         team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, answer: String
     ) throws(StoreFailure) {
-        try database.write(.durable, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
+        try database.write(.durable, timeout: GroupCommit.timeout) {
+            connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE idempotency_keys SET answer = \(answer)
@@ -71,8 +74,11 @@ package struct IdempotencyRepository: Sendable {
 
     /// Frees a key whose request has no answer to store, so that the client can retry with it.
     /// Parameters as for `finish`.
-    package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws(StoreFailure) {
-        try database.write(.relaxed, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
+    package func abandon(
+        team: Int64, endpoint: String, key: [UInt8], begunAt: Int64
+    ) throws(StoreFailure) {
+        try database.write(.relaxed, timeout: GroupCommit.timeout) {
+            connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM idempotency_keys

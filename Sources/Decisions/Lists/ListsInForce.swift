@@ -56,20 +56,26 @@ package final class ListsInForce: Sendable {
     /// The lists for a team's request; nil before the first read: signals that depend on them are
     /// then missing.
     package func lists(team: Int64) -> (any LiveLists)? {
-        snapshot.withLock { $0 }.map { TeamLists(snapshot: $0, team: team, marks: repository.marks) }
+        snapshot.withLock { $0 }.map {
+            TeamLists(snapshot: $0, team: team, marks: repository.marks)
+        }
     }
 
     /// Installation lists that a policy names, but that do not exist or have another kind.
     package func missing(_ names: [LiveListName]) -> [LiveListName] {
         guard let current = snapshot.withLock({ $0 }) else { return [] }
-        return names.filter { !$0.isTeams && current.lists[Key(team: nil, name: $0.name)]?.kind != $0.kind }
+        return names.filter {
+            !$0.isTeams && current.lists[Key(team: nil, name: $0.name)]?.kind != $0.kind
+        }
     }
 
     /// The class of a domain, by the installation's own lists if they exist.
     package func domainClass(_ domain: String) -> DomainClass {
         let current = snapshot.withLock { $0 }
         return DomainClass.of(domain) { kind in
-            DomainClass.lists[kind].flatMap { current?.lists[Key(team: nil, name: $0)] }.flatMap { $0.kind == .domain ? $0 : nil }
+            DomainClass.lists[kind].flatMap { current?.lists[Key(team: nil, name: $0)] }.flatMap {
+                $0.kind == .domain ? $0 : nil
+            }
         }
     }
 
@@ -80,16 +86,19 @@ package final class ListsInForce: Sendable {
 
         func contains(_ text: String, in list: LiveListName) -> Bool {
             let owner = list.isTeams ? team : nil
-            guard let entries = snapshot.lists[Key(team: owner, name: list.name)], entries.kind == list.kind, entries.count > 0
+            guard let entries = snapshot.lists[Key(team: owner, name: list.name)],
+                entries.kind == list.kind, entries.count > 0
             else { return false }
             guard list.kind == .personal else { return entries.contains(text) }
-            return entries.contains(LiveListRepository.mark(marks, owner, LiveListEntries.personal(text)))
+            return entries.contains(
+                LiveListRepository.mark(marks, owner, LiveListEntries.personal(text)))
         }
     }
 
     // MARK: Following
 
-    /// Follows changed lists and expired entries. Lists that cannot be read stay unchanged; this is logged.
+    /// Follows changed lists and expired entries. Lists that cannot be read stay
+    /// unchanged; this is logged.
     package func refresh(now: Int64) {
         progress.withLock { progress in
             do {
@@ -98,7 +107,9 @@ package final class ListsInForce: Sendable {
                 progress.isStoreReachable = true
             } catch {
                 if progress.isStoreReachable {
-                    logger.error("lists cannot be read, the last ones stay in force", metadata: ["detail": "\(error)"])
+                    logger.error(
+                        "lists cannot be read, the last ones stay in force",
+                        metadata: ["detail": "\(error)"])
                 }
                 progress.isStoreReachable = false
                 // Entries expire without the store too.
@@ -118,7 +129,9 @@ package final class ListsInForce: Sendable {
         var held: [Int64: Held] = [:]
         var isWhole = true
         for list in try repository.heads() {
-            if let known = progress.held[list.number], known.list.generation == list.generation, !isStale {
+            if let known = progress.held[list.number], known.list.generation == list.generation,
+                !isStale
+            {
                 held[list.number] = try changed(known, to: list)
             } else if let loaded = try load(list) {
                 held[list.number] = loaded
@@ -145,7 +158,8 @@ package final class ListsInForce: Sendable {
         }
         guard isWhole else { return nil }
         return Held(
-            list: list, entries: LiveListEntries(list.kind, values), expiring: expiring, nextExpiry: expiring.values.min())
+            list: list, entries: LiveListEntries(list.kind, values), expiring: expiring,
+            nextExpiry: expiring.values.min())
     }
 
     private func changed(_ known: Held, to list: LiveList) throws(StoreFailure) -> Held {
@@ -153,10 +167,13 @@ package final class ListsInForce: Sendable {
         var held = known
         held.list = list
         let changes = try repository.changes(list, after: known.list.revision)
-        for change in changes { held.expiring[ExactString(change.value)] = change.isRemoved ? nil : change.expiresAt }
+        for change in changes {
+            held.expiring[ExactString(change.value)] = change.isRemoved ? nil : change.expiresAt
+        }
         held.nextExpiry = held.expiring.values.min()
         held.entries.change(
-            adding: changes.filter { !$0.isRemoved }.map(\.value), removing: changes.filter(\.isRemoved).map(\.value))
+            adding: changes.filter { !$0.isRemoved }.map(\.value),
+            removing: changes.filter(\.isRemoved).map(\.value))
         return held
     }
 
@@ -179,7 +196,9 @@ package final class ListsInForce: Sendable {
     private func publish(_ progress: Progress) {
         let new = Snapshot(
             Dictionary(
-                progress.held.values.map { (Key(team: $0.list.team, name: $0.list.name), $0.entries) },
+                progress.held.values.map {
+                    (Key(team: $0.list.team, name: $0.list.name), $0.entries)
+                },
                 uniquingKeysWith: { first, _ in first }))
         snapshot.withLock { $0 = new }
     }

@@ -11,13 +11,15 @@ package enum LiveListLimits {
     package static let listsOfInstallation: Int64 = 200
     /// Entries of a team's list: every host keeps them in memory.
     package static let entriesOfTeam: Int64 = 100_000
-    /// Entries of an installation's list: some 16 MB of IPv4 ranges, or 80 MB of texts, on every host.
+    /// Entries of an installation's list: some 16 MB of IPv4 ranges, or 80 MB
+    /// of texts, on every host.
     package static let entriesOfInstallation: Int64 = 1_000_000
     /// Octets of an entry: the longest domain has 253.
     package static let valueOctets = 256
     /// Octets of a reason.
     package static let reasonOctets = 200
-    /// Entries that one change adds or removes: as many as the store handles in a tenth of a second.
+    /// Entries that one change adds or removes: as many as the store
+    /// handles in a tenth of a second.
     package static let entriesOfChange = 1_000
     /// Seconds for which a removed entry is stored, so that hosts see the removal. A host that was
     /// disconnected for longer reads the whole list.
@@ -31,9 +33,11 @@ extension LiveListKind {
     var hint: String {
         switch self {
         case .text: "it is empty"
-        case .personal: "give an email address or a phone number alone, without other columns of a table"
+        case .personal:
+            "give an email address or a phone number alone, without other columns of a table"
         case .domain: "give a domain, as in example.org: it includes all domains below it"
-        case .range: "give an address or a range without spaces, as in 198.51.100.0/24 or 2001:db8::/32"
+        case .range:
+            "give an address or a range without spaces, as in 198.51.100.0/24 or 2001:db8::/32"
         }
     }
 }
@@ -74,7 +78,9 @@ package struct LiveList: Sendable, Hashable {
         revision = try row["revision"]
     }
 
-    var maximumEntries: Int64 { team == nil ? LiveListLimits.entriesOfInstallation : LiveListLimits.entriesOfTeam }
+    var maximumEntries: Int64 {
+        team == nil ? LiveListLimits.entriesOfInstallation : LiveListLimits.entriesOfTeam
+    }
 }
 
 /// An entry to add.

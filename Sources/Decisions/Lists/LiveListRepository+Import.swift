@@ -19,7 +19,8 @@ extension LiveListRepository {
     package func beginImport(team: String?, name: String) throws(StoreFailure) -> LiveListImport {
         try database.write(.durable) { connection throws(StoreFailure) in
             let list = try connection.knownList(team, name)
-            try connection.run("UPDATE live_lists SET staging = staging + 1 WHERE id = \(list.number)")
+            try connection.run(
+                "UPDATE live_lists SET staging = staging + 1 WHERE id = \(list.number)")
             return LiveListImport(list: list, team: team, generation: list.staging + 1)
         }
     }
@@ -31,18 +32,22 @@ extension LiveListRepository {
 
     /// Writes more entries, at most `LiveListLimits.entriesOfChange`. Throws as `add` does, and
     /// `unmet` if another import began in the meantime.
-    package func write(_ entries: [LiveListEntry], _ running: inout LiveListImport, _ change: Change) throws(StoreFailure) {
+    package func write(
+        _ entries: [LiveListEntry], _ running: inout LiveListImport, _ change: Change
+    ) throws(StoreFailure) {
         let rows = try rows(entries, running.list)
         let begun = running
         let added = try database.write(.relaxed) { connection throws(StoreFailure) -> Int64 in
             try connection.checkStaging(begun)
-            let condition: SQL = "list_id = \(begun.list.number) AND generation = \(begun.generation)"
+            let condition: SQL =
+                "list_id = \(begun.list.number) AND generation = \(begun.generation)"
             let present: [String] = try connection.values(for: rows.map(\.value)) { keys in
                 "SELECT value FROM live_list_entries WHERE \(condition) AND value IN \(keys)"
             }
             let added = Int64(rows.count - Set(present).count)
             try connection.checkRoom(begun.list, begun.count + added)
-            try connection.write(rows, begun.list, generation: begun.generation, revision: 0, change)
+            try connection.write(
+                rows, begun.list, generation: begun.generation, revision: 0, change)
             return added
         }
         running.count += added
@@ -64,10 +69,12 @@ extension LiveListRepository {
         }
     }
 
-    /// Replaces all entries by these. All entries are checked before any is written; `step` deletes what a failed attempt has
-    /// written.
+    /// Replaces all entries by these. All entries are checked before any is written; `step` deletes
+    /// what a failed attempt has written.
     /// - Throws: as `add` and `write` do.
-    package func replace(team: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) {
+    package func replace(
+        team: String?, name: String, _ entries: [LiveListEntry], _ change: Change
+    ) throws(StoreFailure) {
         let known = try list(team: team, name: name)
         guard Int64(entries.count) <= known.maximumEntries else {
             throw .refused(.limit, "a list has at most \(known.maximumEntries) entries")
@@ -103,17 +110,22 @@ extension LiveListRepository {
     /// it returns false.
     package func step(now: Int64, rows: Int64 = 1_000) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let lists = try connection.rows("SELECT id, generation, staging, removed_at FROM live_lists")
+            let lists = try connection.rows(
+                "SELECT id, generation, staging, removed_at FROM live_lists")
             for row in lists {
                 let (list, removedAt): (Int64, Int64?) = try (row["id"], row["removed_at"])
                 let (generation, staging): (Int64, Int64) = try (row["generation"], row["staging"])
                 let unread: [SQL] =
                     removedAt != nil
                     ? ["generation >= 0"]
-                    : ["generation < \(generation)", "generation > \(generation) AND generation < \(staging)"]
+                    : [
+                        "generation < \(generation)",
+                        "generation > \(generation) AND generation < \(staging)",
+                    ]
                 for condition in unread {
                     let old: Int64? = try connection.value(
-                        "SELECT MIN(generation) FROM live_list_entries WHERE list_id = \(list) AND \(condition)")
+                        "SELECT MIN(generation) FROM live_list_entries WHERE list_id = \(list) AND \(condition)"
+                    )
                     guard let old else { continue }
                     let part: SQL = "list_id = \(list) AND generation = \(old)"
                     try connection.run(
@@ -133,7 +145,9 @@ extension LiveListRepository {
     }
 
     /// Hosts ignore expired entries by themselves, so their deletion needs no new revision.
-    private func deleteEnded(_ connection: any DatabaseConnection, now: Int64, rows: Int64) throws(StoreFailure) -> Bool {
+    private func deleteEnded(
+        _ connection: any DatabaseConnection, now: Int64, rows: Int64
+    ) throws(StoreFailure) -> Bool {
         let before = now - LiveListLimits.removedFor
         let expired = try connection.rows(
             """
@@ -142,17 +156,24 @@ extension LiveListRepository {
             WHERE e.expires_at <= \(before) AND e.removed_at IS NULL LIMIT \(rows)
             """)
         for row in expired {
-            let (list, generation, value): (Int64, Int64, String) = try (row["list_id"], row["generation"], row["value"])
+            let (list, generation, value): (Int64, Int64, String) = try (
+                row["list_id"], row["generation"], row["value"]
+            )
             try connection.run(
-                "DELETE FROM live_list_entries WHERE list_id = \(list) AND generation = \(generation) AND value = \(value)")
+                "DELETE FROM live_list_entries WHERE list_id = \(list) AND generation = \(generation) AND value = \(value)"
+            )
             try connection.run("UPDATE live_lists SET entries = entries - 1 WHERE id = \(list)")
         }
         let removed = try connection.rows(
-            "SELECT list_id, generation, value FROM live_list_entries WHERE removed_at <= \(before) LIMIT \(rows)")
+            "SELECT list_id, generation, value FROM live_list_entries WHERE removed_at <= \(before) LIMIT \(rows)"
+        )
         for row in removed {
-            let (list, generation, value): (Int64, Int64, String) = try (row["list_id"], row["generation"], row["value"])
+            let (list, generation, value): (Int64, Int64, String) = try (
+                row["list_id"], row["generation"], row["value"]
+            )
             try connection.run(
-                "DELETE FROM live_list_entries WHERE list_id = \(list) AND generation = \(generation) AND value = \(value)")
+                "DELETE FROM live_list_entries WHERE list_id = \(list) AND generation = \(generation) AND value = \(value)"
+            )
         }
         return !expired.isEmpty || !removed.isEmpty
     }
@@ -161,10 +182,13 @@ extension LiveListRepository {
 extension DatabaseConnection {
     fileprivate func checkStaging(_ running: LiveListImport) throws(StoreFailure) {
         let staging: Int64? = try value(
-            "SELECT staging FROM live_lists WHERE id = \(running.list.number) AND removed_at IS NULL")
+            "SELECT staging FROM live_lists WHERE id = \(running.list.number) AND removed_at IS NULL"
+        )
         guard staging == running.generation else {
             throw .refused(
-                .overtaken, "another import of list \(running.list.name) began, or the list was removed: nothing was changed")
+                .overtaken,
+                "another import of list \(running.list.name) began, or the list was removed: nothing was changed"
+            )
         }
     }
 }

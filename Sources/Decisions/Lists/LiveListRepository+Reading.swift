@@ -13,7 +13,9 @@ struct ReadListEntry: Sendable {
 extension LiveListRepository {
     /// Increases with every change of any list; 0 before the first.
     func revision() throws(StoreFailure) -> Int64 {
-        try database.row("SELECT revision FROM live_list_revision").map { row throws(StoreFailure) in try row["revision"] } ?? 0
+        try database.row("SELECT revision FROM live_list_revision").map {
+            row throws(StoreFailure) in try row["revision"]
+        } ?? 0
     }
 
     /// All lists.
@@ -41,7 +43,8 @@ extension LiveListRepository {
             after = last.value
         }
         // Old generations are deleted when a new one is in force.
-        let present = try database.rows("\(LiveList.select) AND id = \(list.number)").map(LiveList.init(row:))
+        let present = try database.rows("\(LiveList.select) AND id = \(list.number)").map(
+            LiveList.init(row:))
         return present.first?.generation == list.generation
     }
 
@@ -57,6 +60,7 @@ extension LiveListRepository {
 
     private static func entry(_ row: SQLRow) throws(StoreFailure) -> ReadListEntry {
         let removedAt: Int64? = try row["removed_at"]
-        return try ReadListEntry(value: row["value"], expiresAt: row["expires_at"], isRemoved: removedAt != nil)
+        return try ReadListEntry(
+            value: row["value"], expiresAt: row["expires_at"], isRemoved: removedAt != nil)
     }
 }

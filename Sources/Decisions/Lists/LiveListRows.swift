@@ -26,13 +26,16 @@ extension DatabaseConnection {
     }
 
     func liveList(_ team: Int64?, _ name: String) throws(StoreFailure) -> LiveList? {
-        try row("\(LiveList.select) AND \(isOf(team)) AND name = \(name)").map { row throws(StoreFailure) in
+        try row("\(LiveList.select) AND \(isOf(team)) AND name = \(name)").map {
+            row throws(StoreFailure) in
             try LiveList(row: row)
         }
     }
 
     func knownList(_ team: String?, _ name: String) throws(StoreFailure) -> LiveList {
-        guard let list = try liveList(listOwner(team), name) else { throw .refused(.notFound, "there is no list \(name)") }
+        guard let list = try liveList(listOwner(team), name) else {
+            throw .refused(.notFound, "there is no list \(name)")
+        }
         return list
     }
 
@@ -44,18 +47,24 @@ extension DatabaseConnection {
 
     /// Writes entries in their stored form.
     func write(
-        _ rows: [LiveListEntry], _ list: LiveList, generation: Int64, revision: Int64, _ change: Change
+        _ rows: [LiveListEntry], _ list: LiveList, generation: Int64, revision: Int64,
+        _ change: Change
     ) throws(StoreFailure) {
         try insert(
-            rows.map { [list.number, generation, $0.value, $0.reason, change.now, $0.expiresAt, revision] },
-            into: "live_list_entries (list_id, generation, value, reason, added_at, expires_at, revision)",
+            rows.map {
+                [list.number, generation, $0.value, $0.reason, change.now, $0.expiresAt, revision]
+            },
+            into:
+                "live_list_entries (list_id, generation, value, reason, added_at, expires_at, revision)",
             """
             ON CONFLICT (list_id, generation, value) DO UPDATE SET reason = excluded.reason, expires_at = excluded.expires_at,
                 added_at = excluded.added_at, removed_at = NULL, revision = excluded.revision
             """)
     }
 
-    func touch(_ list: LiveList, by count: Int64, _ revision: Int64, _ change: Change) throws(StoreFailure) {
+    func touch(
+        _ list: LiveList, by count: Int64, _ revision: Int64, _ change: Change
+    ) throws(StoreFailure) {
         try run(
             """
             UPDATE live_lists SET entries = entries + \(count), revision = \(revision), changed_at = \(change.now)

@@ -45,9 +45,13 @@ package final class DecisionLogBuffer: Sendable {
     /// One flush at a time, to keep the order.
     private let flushing = Mutex(())
     /// Gives one signal for each full batch.
-    private let (batches, gathered) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    private let (batches, gathered) = AsyncStream.makeStream(
+        of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-    package init(_ log: DecisionRepository, _ decisionWrites: DecisionWriteRepository, capacity: Int = standardCapacity) {
+    package init(
+        _ log: DecisionRepository, _ decisionWrites: DecisionWriteRepository,
+        capacity: Int = standardCapacity
+    ) {
         self.log = log
         self.decisionWrites = decisionWrites
         self.capacity = capacity
@@ -90,7 +94,8 @@ package final class DecisionLogBuffer: Sendable {
     /// A decision that is not written yet.
     package func pending(_ id: String) -> DecisionRecord? {
         state.withLock { state in
-            state.records.last { $0.id == id } ?? state.decisionWrites.last { $0.record?.id == id }?.record
+            state.records.last { $0.id == id } ?? state.decisionWrites.last { $0.record?.id == id }?
+                .record
                 ?? state.inFlight.last { $0.id == id }
         }
     }
@@ -180,7 +185,9 @@ package final class DecisionLogBuffer: Sendable {
             while let decisionWrite = left.first {
                 // Another request has consumed the nonce. The decision was already sent, so it is
                 // logged.
-                if case .nonceConsumed = try decisionWrites.apply(decisionWrite), let record = decisionWrite.record {
+                if case .nonceConsumed = try decisionWrites.apply(decisionWrite),
+                    let record = decisionWrite.record
+                {
                     try log.insert([record], durability: .durable)
                 }
                 left = left.dropFirst()

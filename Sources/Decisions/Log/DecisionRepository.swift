@@ -10,10 +10,14 @@ package struct DecisionRepository: Sendable {
     private static let batch: Int64 = 500
 
     /// Writes decisions in one transaction; skips those already written and those of deleted teams.
-    package func insert(_ records: some Collection<DecisionRecord>, durability: Durability = .relaxed) throws(StoreFailure) {
+    package func insert(
+        _ records: some Collection<DecisionRecord>, durability: Durability = .relaxed
+    ) throws(StoreFailure) {
         guard !records.isEmpty else { return }
         do {
-            try database.write(durability) { connection throws(StoreFailure) in try connection.insert(records) }
+            try database.write(durability) { connection throws(StoreFailure) in
+                try connection.insert(records)
+            }
         } catch  where error.code == .permanent(.constraint) {
             // A grant was deleted after its lookup. Insert one by one, each with its own lookup.
             try database.write(durability) { connection throws(StoreFailure) in
@@ -23,12 +27,17 @@ package struct DecisionRepository: Sendable {
     }
 
     /// A decision by its id; nil if there is none. With `team`, only that team's.
-    package func decision(_ id: String, team: Int64? = nil) throws(StoreFailure) -> LoggedDecision? {
-        try database.read { connection throws(StoreFailure) in try connection.decision(id, team: team) }
+    package func decision(_ id: String, team: Int64? = nil) throws(StoreFailure) -> LoggedDecision?
+    {
+        try database.read { connection throws(StoreFailure) in
+            try connection.decision(id, team: team)
+        }
     }
 
     /// Decisions that match the filter, the newest first, at most `limit`.
-    package func newest(_ filter: DecisionFilter, limit: Int) throws(StoreFailure) -> [LoggedDecision] {
+    package func newest(
+        _ filter: DecisionFilter, limit: Int
+    ) throws(StoreFailure) -> [LoggedDecision] {
         var found: [LoggedDecision] = []
         var place: Place?
         repeat {
@@ -59,7 +68,8 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// Reads the decisions that match the filter, the oldest first; `body` gets some of them at a time.
+    /// Reads the decisions that match the filter, the oldest first; `body`
+    /// gets some of them at a time.
     package func walk(_ filter: DecisionFilter, _ body: ([LoggedDecision]) throws -> Void) throws {
         var place: Place?
         repeat {
@@ -69,16 +79,23 @@ package struct DecisionRepository: Sendable {
         } while place != nil
     }
 
-    /// Number of decisions in the filter's time and team; its rule and reason are ignored. Reads an index of all of them.
+    /// Number of decisions in the filter's time and team; its rule and reason are ignored.
+    /// Reads an index of all of them.
     package func count(_ filter: DecisionFilter) throws(StoreFailure) -> Int {
         try database.read { connection throws(StoreFailure) in
-            try connection.value("SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
+            try connection.value(
+                "SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
         }
     }
 
-    private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws(StoreFailure) -> SQL {
-        var condition: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
-        if let team = filter.team { condition = "\(condition) AND d.team_id = \(try connection.team(team).number)" }
+    private static func condition(
+        _ filter: DecisionFilter, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> SQL {
+        var condition: SQL =
+            "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
+        if let team = filter.team {
+            condition = "\(condition) AND d.team_id = \(try connection.team(team).number)"
+        }
         if let user = filter.user {
             let number = try connection.userNumber(user)
             condition = """
@@ -87,7 +104,8 @@ package struct DecisionRepository: Sendable {
                 """
         }
         if let account = filter.account {
-            condition = "\(condition) AND d.grant_id IN (SELECT id FROM grants WHERE account_id = \(account))"
+            condition =
+                "\(condition) AND d.grant_id IN (SELECT id FROM grants WHERE account_id = \(account))"
         }
         return condition
     }
@@ -101,7 +119,8 @@ package struct DecisionRepository: Sendable {
     }
 
     /// Rule and reason are matched here, because their columns are lists of words.
-    /// - Returns: the decisions of the page that match the filter, and where the page ended; nil at the end of the log.
+    /// - Returns: the decisions of the page that match the filter, and where the page ended;
+    ///   nil at the end of the log.
     private func page(
         _ filter: DecisionFilter, isAscending: Bool, beyond place: Place?
     ) throws(StoreFailure) -> (admitted: [LoggedDecision], last: Place?) {
@@ -123,18 +142,22 @@ package struct DecisionRepository: Sendable {
                 """)
             let decisions = try rows.map(LoggedDecision.init(row:))
             return (
-                try decisions.filter { filter.admits($0.record) }.map { decision throws(StoreFailure) in
+                try decisions.filter { filter.admits($0.record) }.map {
+                    decision throws(StoreFailure) in
                     try connection.withChecks(decision)
                 },
                 rows.count < Int(Self.batch)
-                    ? nil : decisions.last.map { Place(time: $0.record.evaluatedAt, number: $0.number) }
+                    ? nil
+                    : decisions.last.map { Place(time: $0.record.evaluatedAt, number: $0.number) }
             )
         }
     }
 
-    /// Deletes decisions evaluated before a time, statuses given before it and snoozes that ended before it, at most `limit` of
-    /// each; returns how many. Checks and labels of these decisions have their own retention.
-    /// - Parameter limit: rows are long, and each one changes another index page, that of its account: some ten milliseconds.
+    /// Deletes decisions evaluated before a time, statuses given before it and snoozes that ended
+    /// before it, at most `limit` of each; returns how many. Checks and labels of these decisions
+    /// have their own retention.
+    /// - Parameter limit: rows are long, and each one changes another index page, that of its
+    ///   account: some ten milliseconds.
     package func deleteExpired(before cutoff: Int64, limit: Int = 250) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -183,19 +206,27 @@ extension LoggedDecision {
             try (row[column] as String).split(separator: "\n").map(String.init)
         }
         let record = try DecisionRecord(
-            id: row["decision_id"], teamNumber: row["team_id"], clientID: row["client_id"], grantNumber: row["grant_id"],
-            appAccountMark: row["app_account"], claimedEvent: row["claimed_event"], event: row["event"],
+            id: row["decision_id"], teamNumber: row["team_id"], clientID: row["client_id"],
+            grantNumber: row["grant_id"],
+            appAccountMark: row["app_account"], claimedEvent: row["claimed_event"],
+            event: row["event"],
             decision: row["decision"], challenges: words("challenges"), reasons: words("reasons"),
-            wireReasons: words("wire_reasons"), asked: words("asked"), skips: words("skips"), waived: words("waived"),
-            missing: words("missing"), errors: words("errors"), errorTexts: lines("error_texts"), shadow: words("shadow"),
+            wireReasons: words("wire_reasons"), asked: words("asked"), skips: words("skips"),
+            waived: words("waived"),
+            missing: words("missing"), errors: words("errors"), errorTexts: lines("error_texts"),
+            shadow: words("shadow"),
             snoozed: words("snoozed"),
             isForReview: row["for_review"], overriddenBy: row["overridden_by"],
-            signals: row["signals"], policyName: row["policy_name"], policyVersion: row["policy_version"],
-            policyHash: row["policy_hash"], realUserStatus: row["real_user_status"], credentialState: row["credential_state"],
-            upgradeResult: row["upgrade_result"], isDegraded: row["degraded"], evaluatedAt: row["evaluated_at"],
+            signals: row["signals"], policyName: row["policy_name"],
+            policyVersion: row["policy_version"],
+            policyHash: row["policy_hash"], realUserStatus: row["real_user_status"],
+            credentialState: row["credential_state"],
+            upgradeResult: row["upgrade_result"], isDegraded: row["degraded"],
+            evaluatedAt: row["evaluated_at"],
             expiresAt: row["expires_at"])
         try self.init(
-            number: row["id"], record: record, teamID: row["team"], label: row["label"], labelledAt: row["labelled_at"],
+            number: row["id"], record: record, teamID: row["team"], label: row["label"],
+            labelledAt: row["labelled_at"],
             checks: [])
     }
 }
@@ -211,14 +242,20 @@ private enum DecisionRow {
     /// Values of the columns after the grant in `columns`.
     static func values(_ record: DecisionRecord) -> [any SQLBindable] {
         // Most lists are empty or have one word.
-        func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
+        func words(_ list: [String]) -> String {
+            list.count > 1 ? list.joined(separator: " ") : list.first ?? ""
+        }
         return [
-            record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
-            words(record.reasons), words(record.wireReasons), words(record.asked), words(record.skips), words(record.waived),
-            words(record.missing), words(record.errors), record.errorTexts.joined(separator: "\n"), words(record.shadow),
+            record.appAccountMark, record.claimedEvent, record.event, record.decision,
+            words(record.challenges),
+            words(record.reasons), words(record.wireReasons), words(record.asked),
+            words(record.skips), words(record.waived),
+            words(record.missing), words(record.errors), record.errorTexts.joined(separator: "\n"),
+            words(record.shadow),
             words(record.snoozed), record.isForReview,
             record.overriddenBy, record.signals,
-            record.policyName, record.policyVersion, record.policyHash, record.realUserStatus, record.credentialState,
+            record.policyName, record.policyVersion, record.policyHash, record.realUserStatus,
+            record.credentialState,
             record.upgradeResult, record.isDegraded, record.evaluatedAt, record.expiresAt,
         ]
     }
@@ -245,18 +282,25 @@ extension DatabaseConnection {
                 "SELECT id FROM teams WHERE removed_at IS NULL AND id IN \($0)"
             })
         let grants: Set<Int64> = Set(
-            try values(for: Array(Set(records.compactMap(\.grantNumber)))) { "SELECT id FROM grants WHERE id IN \($0)" })
+            try values(for: Array(Set(records.compactMap(\.grantNumber)))) {
+                "SELECT id FROM grants WHERE id IN \($0)"
+            })
         let rows = records.filter { teams.contains($0.teamNumber) }.map { record in
             let grant = record.grantNumber.flatMap { grants.contains($0) ? $0 : nil }
             let head: [any SQLBindable] = [record.id, record.teamNumber, record.clientID, grant]
             return head + DecisionRow.values(record)
         }
-        try insert(rows, into: "decisions (\(DecisionRow.columns))", "ON CONFLICT (decision_id) DO NOTHING")
+        try insert(
+            rows, into: "decisions (\(DecisionRow.columns))", "ON CONFLICT (decision_id) DO NOTHING"
+        )
     }
 
     /// A decision by its id, with its outcomes.
     func decision(_ id: String, team: Int64?) throws(StoreFailure) -> LoggedDecision? {
-        guard let row = try row("\(DecisionRepository.select) AND t.id = \(SQL.filter("d.team_id")) AND d.decision_id = \(id)")
+        guard
+            let row = try row(
+                "\(DecisionRepository.select) AND t.id = \(SQL.filter("d.team_id")) AND d.decision_id = \(id)"
+            )
         else { return nil }
         let decision = try LoggedDecision(row: row)
         guard team == nil || decision.record.teamNumber == team else { return nil }
@@ -268,7 +312,8 @@ extension DatabaseConnection {
         // Most decisions have no challenge, so no lookup is needed.
         guard !decision.record.challenges.isEmpty else { return decision }
         return LoggedDecision(
-            number: decision.number, record: decision.record, teamID: decision.teamID, label: decision.label,
+            number: decision.number, record: decision.record, teamID: decision.teamID,
+            label: decision.label,
             labelledAt: decision.labelledAt, checks: try checks(decision: decision.record.id))
     }
 
@@ -278,7 +323,8 @@ extension DatabaseConnection {
             "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"
         ).map { row throws(StoreFailure) in
             try CheckRecord(
-                challenge: row["challenge"], initiatedAt: row["initiated_at"], passedAt: row["passed_at"],
+                challenge: row["challenge"], initiatedAt: row["initiated_at"],
+                passedAt: row["passed_at"],
                 failedAt: row["failed_at"])
         }
     }

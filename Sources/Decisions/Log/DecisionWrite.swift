@@ -16,7 +16,8 @@ package struct ConsumedNonce: Sendable, Hashable {
     package let expiresAt: Int64
 
     package init(
-        mark: [UInt8], subject: [UInt8], claimedEvent: String, event: String, decisionID: String, answer: String, expiresAt: Int64
+        mark: [UInt8], subject: [UInt8], claimedEvent: String, event: String, decisionID: String,
+        answer: String, expiresAt: Int64
     ) {
         self.mark = mark
         self.subject = subject
@@ -75,7 +76,8 @@ package struct DecisionWrite: Sendable {
     package var binding: AppAccountBinding?
 
     package init(
-        team: Int64, group: Int64, app: Int64, subject: GrantSubject?, expected: GrantStamp?, nonce: ConsumedNonce?,
+        team: Int64, group: Int64, app: Int64, subject: GrantSubject?, expected: GrantStamp?,
+        nonce: ConsumedNonce?,
         isVerified: Bool, now: Int64, record: DecisionRecord?
     ) {
         self.team = team

@@ -69,13 +69,18 @@ package struct DecisionRecord: Sendable, Hashable {
     package var isAsked: Bool { decision != "allow" }
 
     package init(
-        id: String, teamNumber: Int64, clientID: String, grantNumber: Int64? = nil, appAccountMark: [UInt8]? = nil,
-        claimedEvent: String, event: String, decision: String, challenges: [String] = [], reasons: [String] = [],
-        wireReasons: [String] = [], asked: [String] = [], skips: [String] = [], waived: [String] = [], missing: [String] = [],
-        errors: [String] = [], errorTexts: [String] = [], shadow: [String] = [], snoozed: [String] = [],
+        id: String, teamNumber: Int64, clientID: String, grantNumber: Int64? = nil,
+        appAccountMark: [UInt8]? = nil,
+        claimedEvent: String, event: String, decision: String, challenges: [String] = [],
+        reasons: [String] = [],
+        wireReasons: [String] = [], asked: [String] = [], skips: [String] = [],
+        waived: [String] = [], missing: [String] = [],
+        errors: [String] = [], errorTexts: [String] = [], shadow: [String] = [],
+        snoozed: [String] = [],
         isForReview: Bool = false,
         overriddenBy: String? = nil, signals: String = "{}", policyName: String,
-        policyVersion: String, policyHash: String, realUserStatus: Int? = nil, credentialState: String,
+        policyVersion: String, policyHash: String, realUserStatus: Int? = nil,
+        credentialState: String,
         upgradeResult: String? = nil, isDegraded: Bool = false, evaluatedAt: Int64, expiresAt: Int64
     ) {
         self.id = id
@@ -165,7 +170,8 @@ package struct LoggedDecision: Sendable, Hashable {
     package let checks: [CheckRecord]
 
     package init(
-        number: Int64, record: DecisionRecord, teamID: String, label: DecisionLabel?, labelledAt: Int64?, checks: [CheckRecord]
+        number: Int64, record: DecisionRecord, teamID: String, label: DecisionLabel?,
+        labelledAt: Int64?, checks: [CheckRecord]
     ) {
         self.number = number
         self.record = record
@@ -194,7 +200,8 @@ package struct DecisionFilter: Sendable {
     package var account: Int64?
 
     package init(
-        since: Int64? = nil, until: Int64? = nil, team: String? = nil, rule: String? = nil, reason: String? = nil,
+        since: Int64? = nil, until: Int64? = nil, team: String? = nil, rule: String? = nil,
+        reason: String? = nil,
         user: String? = nil, account: Int64? = nil
     ) {
         self.user = user
@@ -208,7 +215,10 @@ package struct DecisionFilter: Sendable {
 
     func admits(_ record: DecisionRecord) -> Bool {
         if let rule {
-            let lists = [record.asked, record.skips, record.waived, record.missing, record.errors, record.shadow, record.snoozed]
+            let lists = [
+                record.asked, record.skips, record.waived, record.missing, record.errors,
+                record.shadow, record.snoozed,
+            ]
             guard lists.contains(where: { $0.contains(rule) }) else { return false }
         }
         return reason.map(record.reasons.contains) ?? true

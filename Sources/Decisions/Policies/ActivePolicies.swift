@@ -8,7 +8,8 @@ import Logging
 import RiskPolicy
 import Synchronization
 
-/// Selects the policy for a team or app. A lookup takes one short lock; the caller keeps the policy for its decision.
+/// Selects the policy for a team or app. A lookup takes one short lock; the caller keeps the
+/// policy for its decision.
 package final class ActivePolicies: Sendable {
     /// For health checks and metrics.
     package struct Health: Sendable, Equatable {
@@ -38,7 +39,8 @@ package final class ActivePolicies: Sendable {
         let health: Health
 
         init(
-            standard: LoadedPolicy?, teams: [Int64: LoadedPolicy], apps: [String: LoadedPolicy], status: LoadedPolicy?,
+            standard: LoadedPolicy?, teams: [Int64: LoadedPolicy], apps: [String: LoadedPolicy],
+            status: LoadedPolicy?,
             health: Health
         ) {
             self.status = status
@@ -75,22 +77,28 @@ package final class ActivePolicies: Sendable {
     /// Reads and compiles the policies of the store. If the present policy does not load, the
     /// latest earlier one that loads is used; if none loads, the built-in one. A later `refresh`
     /// reads the policies that cannot be read now.
-    /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which ends soon and does
-    ///   not report.
+    /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command,
+    ///   which ends soon and does not report.
     package init(_ repository: PolicyRepository, host: String?, now: Int64, logger: Logger) {
         self.repository = repository
         self.host = host
         self.logger = logger
-        snapshot = Mutex(Snapshot(standard: nil, teams: [:], apps: [:], status: nil, health: Health(problems: [Self.noPolicy])))
+        snapshot = Mutex(
+            Snapshot(
+                standard: nil, teams: [:], apps: [:], status: nil,
+                health: Health(problems: [Self.noPolicy])))
         progress = Mutex(Progress())
         refresh(now: now)
     }
 
-    private static let noPolicy = "no policy is active, so no decision is possible: activate one with postern policy activate"
+    private static let noPolicy =
+        "no policy is active, so no decision is possible: activate one with postern policy activate"
 
     /// Activates the built-in policy in a store without policies; returns whether it did.
     @discardableResult
-    package static func installBuiltIn(_ repository: PolicyRepository, _ change: Change) throws -> Bool {
+    package static func installBuiltIn(
+        _ repository: PolicyRepository, _ change: Change
+    ) throws -> Bool {
         guard try repository.arrangement().standard == nil else { return false }
         return try repository.activate(.builtIn, reach: .everyone, change).isChange
     }
@@ -110,13 +118,18 @@ package final class ActivePolicies: Sendable {
     }
 
     /// The policy that gives users their status: the one in the store, otherwise the built-in one.
-    package var statusPolicy: LoadedPolicy? { snapshot.withLock { $0.status } ?? LoadedPolicy.builtInStatus }
+    package var statusPolicy: LoadedPolicy? {
+        snapshot.withLock { $0.status } ?? LoadedPolicy.builtInStatus
+    }
 
     /// The live lists named by policies in force, each once.
     package var liveLists: [LiveListName] {
         let current = snapshot.withLock { $0 }
-        let policies = [current.standard].compactMap { $0 } + current.teams.values + current.apps.values
-        return Set(policies.flatMap(\.policy.liveLists)).sorted { ($0.name, $0.kind.rawValue) < ($1.name, $1.kind.rawValue) }
+        let policies =
+            [current.standard].compactMap { $0 } + current.teams.values + current.apps.values
+        return Set(policies.flatMap(\.policy.liveLists)).sorted {
+            ($0.name, $0.kind.rawValue) < ($1.name, $1.kind.rawValue)
+        }
     }
 
     package var health: Health { snapshot.withLock { $0.health } }
@@ -137,7 +150,9 @@ package final class ActivePolicies: Sendable {
             } catch {
                 guard progress.isStoreReachable else { return }
                 progress.isStoreReachable = false
-                logger.error("policies cannot be read, the last ones stay in force", metadata: ["detail": "\(error)"])
+                logger.error(
+                    "policies cannot be read, the last ones stay in force",
+                    metadata: ["detail": "\(error)"])
                 updateHealth { $0.isStoreReachable = false }
             }
         }
@@ -158,14 +173,17 @@ package final class ActivePolicies: Sendable {
         if let host, !progress.isReported || now >= progress.reportedAt + Self.reportInterval {
             let states = progress.states.map {
                 PolicyHostState(
-                    host: host, name: $0.name, wanted: $0.wanted, serving: $0.serving, reason: $0.reason, at: now)
+                    host: host, name: $0.name, wanted: $0.wanted, serving: $0.serving,
+                    reason: $0.reason, at: now)
             }
             // Reported as soon as it can be written: with a read-only store the host still decides.
             do {
                 try repository.report(host: host, states)
                 progress.isReported = true
             } catch {
-                logger.debug("the state of the policies cannot be reported yet", metadata: ["detail": "\(error)"])
+                logger.debug(
+                    "the state of the policies cannot be reported yet",
+                    metadata: ["detail": "\(error)"])
             }
             progress.reportedAt = now
         }
@@ -176,12 +194,15 @@ package final class ActivePolicies: Sendable {
         if progress.good[named.name]?.hash == named.hash {
             if progress.refused.removeValue(forKey: named.name) != nil {
                 logger.notice(
-                    "the active policy is in force again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
+                    "the active policy is in force again",
+                    metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
             }
             return
         }
         // Already refused and logged: the document of a hash never changes.
-        if progress.refused[named.name]?.hash == named.hash, progress.good[named.name] != nil { return }
+        if progress.refused[named.name]?.hash == named.hash, progress.good[named.name] != nil {
+            return
+        }
         do {
             let loaded = try load(named.hash)
             let isFirst = progress.revision < 0
@@ -190,7 +211,8 @@ package final class ActivePolicies: Sendable {
             logger.log(
                 level: isFirst ? .info : .notice, "policy in force",
                 metadata: [
-                    "policy": "\(loaded.name)", "version": "\(loaded.version)", "hash": "\(StoredPolicy.short(loaded.hash))",
+                    "policy": "\(loaded.name)", "version": "\(loaded.version)",
+                    "hash": "\(StoredPolicy.short(loaded.hash))",
                 ])
         } catch let error as PolicyLoadError {
             progress.refused[named.name] = (named.hash, error.message)
@@ -200,7 +222,8 @@ package final class ActivePolicies: Sendable {
                 "a policy does not load, an earlier one stays in force",
                 metadata: [
                     "policy": "\(named.name)", "hash": "\(StoredPolicy.short(named.hash))",
-                    "serving": "\(serving.map { StoredPolicy.short($0.hash) } ?? "the default")", "detail": "\(error.message)",
+                    "serving": "\(serving.map { StoredPolicy.short($0.hash) } ?? "the default")",
+                    "detail": "\(error.message)",
                 ])
         }
     }
@@ -231,7 +254,9 @@ package final class ActivePolicies: Sendable {
         var teams: [Int64: LoadedPolicy] = [:]
         var apps: [String: LoadedPolicy] = [:]
         for binding in arrangement.bindings {
-            guard let policy = good[binding.name], policy.policy.kind == .verification else { continue }
+            guard let policy = good[binding.name], policy.policy.kind == .verification else {
+                continue
+            }
             switch binding.target {
             case .team: teams[binding.teamNumber] = policy
             case .app(let clientID): apps[clientID] = policy
@@ -244,19 +269,25 @@ package final class ActivePolicies: Sendable {
             let reason = progress.refused[named.name]?.reason
             if let serving {
                 health.serving.append(
-                    Serving(name: named.name, version: serving.version, hash: serving.hash, isDefault: named.isDefault))
+                    Serving(
+                        name: named.name, version: serving.version, hash: serving.hash,
+                        isDefault: named.isDefault))
             }
             if reason != nil {
                 health.problems.append(
                     "policy \(named.name) \(StoredPolicy.short(named.hash)) does not load; "
-                        + (serving.map { "\(StoredPolicy.short($0.hash)) decides" } ?? "the default is in force"))
+                        + (serving.map { "\(StoredPolicy.short($0.hash)) decides" }
+                            ?? "the default is in force"))
             }
             return PolicyHostState(
-                host: host ?? "", name: named.name, wanted: named.hash, serving: serving?.hash, reason: reason, at: now)
+                host: host ?? "", name: named.name, wanted: named.hash, serving: serving?.hash,
+                reason: reason, at: now)
         }
         let new = Snapshot(
             standard: standard, teams: teams, apps: apps,
-            status: arrangement.policies.compactMap { good[$0.name] }.first { $0.policy.kind == .status }, health: health)
+            status: arrangement.policies.compactMap { good[$0.name] }.first {
+                $0.policy.kind == .status
+            }, health: health)
         snapshot.withLock { $0 = new }
     }
 
@@ -265,7 +296,8 @@ package final class ActivePolicies: Sendable {
             var health = current.health
             change(&health)
             current = Snapshot(
-                standard: current.standard, teams: current.teams, apps: current.apps, status: current.status, health: health)
+                standard: current.standard, teams: current.teams, apps: current.apps,
+                status: current.status, health: health)
         }
     }
 }

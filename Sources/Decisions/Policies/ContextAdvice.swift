@@ -40,11 +40,13 @@ package struct RecentQuestions: Sendable {
         for name in record.contextNames {
             let fault = unusable.first { $0.name.utf8.elementsEqual(name.utf8) }?.fault
             let key = Sent(
-                clientID: record.clientID, team: record.teamNumber, policyHash: record.policyHash, name: name, fault: fault)
+                clientID: record.clientID, team: record.teamNumber, policyHash: record.policyHash,
+                name: name, fault: fault)
             sent[key, default: 0] += 1
         }
         for name in record.errors {
-            let key = Failed(policyName: record.policyName, policyHash: record.policyHash, name: name)
+            let key = Failed(
+                policyName: record.policyName, policyHash: record.policyHash, name: name)
             failed[key, default: 0] += 1
         }
     }
@@ -54,7 +56,9 @@ extension DecisionRepository {
     /// The context of the requests of the day before `now`, and the rules that were errors.
     package func recent(now: Int64) throws(StoreFailure) -> RecentQuestions {
         var recent = RecentQuestions()
-        for record in try newestOdd(since: now - RecentQuestions.window, among: RecentQuestions.maximum) { recent.add(record) }
+        for record in try newestOdd(
+            since: now - RecentQuestions.window, among: RecentQuestions.maximum)
+        { recent.add(record) }
         return recent
     }
 }
@@ -75,7 +79,11 @@ package struct ContextAdvice {
     private func current(_ clientID: String, _ team: Int64) -> NamedPolicy? {
         let bindings = arrangement.bindings
         let own = bindings.first { binding in
-            if case .app(let id) = binding.target { id.utf8.elementsEqual(clientID.utf8) } else { false }
+            if case .app(let id) = binding.target {
+                id.utf8.elementsEqual(clientID.utf8)
+            } else {
+                false
+            }
         }
         let teams = bindings.first { binding in
             if case .team = binding.target { binding.teamNumber == team } else { false }
@@ -88,34 +96,47 @@ package struct ContextAdvice {
     /// sent.
     /// - Parameter replaced: the name of the policy in force whose apps the policy would decide
     ///   for.
-    package func sentences(for policy: Policy, label: String, replacing replaced: String) -> [String] {
+    package func sentences(
+        for policy: Policy, label: String, replacing replaced: String
+    ) -> [String] {
         sentences(label, policy) { current($0.clientID, $0.team)?.name == replaced }
     }
 
     /// The name of the policy in force that a policy would replace.
     package func replaced(by policy: Policy) -> String {
-        arrangement.policies.first { $0.name == policy.name }?.name ?? arrangement.standard?.name ?? ""
+        arrangement.policies.first { $0.name == policy.name }?.name ?? arrangement.standard?.name
+            ?? ""
     }
 
     /// For all policies in force: the context of their apps that they do not accept.
     package func contextTroubles() throws(StoreFailure) -> [String] {
         var sentences: [String] = []
-        for named in arrangement.policies where recent.sent.keys.contains(where: { current($0.clientID, $0.team) == named }) {
+        for named in arrangement.policies
+        where recent.sent.keys.contains(where: { current($0.clientID, $0.team) == named }) {
             guard let policy = try loaded(named.hash) else { continue }
-            sentences += self.sentences("\(named.name) \(named.version)", policy) { current($0.clientID, $0.team) == named }
+            sentences += self.sentences("\(named.name) \(named.version)", policy) {
+                current($0.clientID, $0.team) == named
+            }
         }
         return sentences
     }
 
     /// The same, with the rules that end in errors.
     package func troubles() throws(StoreFailure) -> [Trouble] {
-        var troubles = try contextTroubles().map { Trouble($0, "correct what the app sends, or what the policy declares") }
-        let failed = recent.failed.filter { failed in arrangement.policies.contains { $0.hash == failed.key.policyHash } }
-        for (failed, count) in failed.sorted(by: { ($1.value, $0.key.name) < ($0.value, $1.key.name) }) {
+        var troubles = try contextTroubles().map {
+            Trouble($0, "correct what the app sends, or what the policy declares")
+        }
+        let failed = recent.failed.filter { failed in
+            arrangement.policies.contains { $0.hash == failed.key.policyHash }
+        }
+        for (failed, count) in failed.sorted(by: {
+            ($1.value, $0.key.name) < ($0.value, $1.key.name)
+        }) {
             troubles.append(
                 Trouble(
                     "'\(failed.name)' of policy \(failed.policyName) ended in an error in \(Self.questions(count)) of the last day",
-                    "\(.listDecisions, failed.name) finds them, and postern decision show gives the error"))
+                    "\(.listDecisions, failed.name) finds them, and postern decision show gives the error"
+                ))
         }
         return troubles
     }
@@ -125,7 +146,9 @@ package struct ContextAdvice {
         return (try? LoadedPolicy(stored))?.policy
     }
 
-    private func sentences(_ label: String, _ policy: Policy, _ isServed: (RecentQuestions.Sent) -> Bool) -> [String] {
+    private func sentences(
+        _ label: String, _ policy: Policy, _ isServed: (RecentQuestions.Sent) -> Bool
+    ) -> [String] {
         var counts: [String: Int] = [:]
         var loaded: [String: Policy] = [:]
         // A backend may invent any number of names: they must not hide the other advice.
@@ -138,24 +161,36 @@ package struct ContextAdvice {
                 continue
             }
             let now = policy.signals[slot]
-            if loaded[sent.policyHash] == nil { loaded[sent.policyHash] = try? self.loaded(sent.policyHash) }
-            let before = loaded[sent.policyHash].flatMap { old in old.slot(named: name).map { old.signals[$0] } }
+            if loaded[sent.policyHash] == nil {
+                loaded[sent.policyHash] = try? self.loaded(sent.policyHash)
+            }
+            let before = loaded[sent.policyHash].flatMap { old in
+                old.slot(named: name).map { old.signals[$0] }
+            }
             let isSame = before.map { $0.type == now.type && now.admitsAll(of: $0) } ?? true
             if !isSame {
                 let sentence =
                     "\(app), which \(label) declares otherwise than the policy that decided: every rule that reads a value that does not fit asks"
                 counts[sentence, default: 0] += count
             } else if let fault = sent.fault, before != nil {
-                counts["\(app) with a value that \(fault.text): every rule that reads it asks", default: 0] += count
+                counts[
+                    "\(app) with a value that \(fault.text): every rule that reads it asks",
+                    default: 0] += count
             }
         }
         var more: [String] = []
         for (clientID, names) in undeclared.sorted(by: { $0.key < $1.key }) {
-            for (name, count) in names.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }).prefix(Self.mostNames) {
-                counts["\(clientID) sends \(name), which \(label) does not declare: it is left out"] = count
+            for (name, count) in names.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) })
+                .prefix(Self.mostNames)
+            {
+                counts[
+                    "\(clientID) sends \(name), which \(label) does not declare: it is left out"] =
+                    count
             }
             if names.count > Self.mostNames {
-                more.append("\(clientID) sends \(names.count - Self.mostNames) more names that \(label) does not declare")
+                more.append(
+                    "\(clientID) sends \(names.count - Self.mostNames) more names that \(label) does not declare"
+                )
             }
         }
         return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map {
@@ -173,8 +208,10 @@ extension SignalDeclaration {
     /// Whether every value that another declaration of the same type admits is within the bounds of
     /// this one.
     fileprivate func admitsAll(of other: SignalDeclaration) -> Bool {
-        let isAbove = minimum.map { minimum in other.minimum.map { $0 >= minimum } ?? false } ?? true
-        let isBelow = maximum.map { maximum in other.maximum.map { $0 <= maximum } ?? false } ?? true
+        let isAbove =
+            minimum.map { minimum in other.minimum.map { $0 >= minimum } ?? false } ?? true
+        let isBelow =
+            maximum.map { maximum in other.maximum.map { $0 <= maximum } ?? false } ?? true
         return isAbove && isBelow && other.maximumLength <= maximumLength
     }
 }

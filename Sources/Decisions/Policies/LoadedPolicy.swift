@@ -26,7 +26,8 @@ package final class LoadedPolicy: Sendable {
     /// The built-in status policy.
     package static let builtInStatus = try? LoadedPolicy(.builtInStatus)
 
-    /// Loads a stored policy. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
+    /// Loads a stored policy. Throws `PolicyLoadError` for a damaged document and for one
+    /// that this program refuses.
     package convenience init(_ stored: StoredPolicy) throws(PolicyLoadError) {
         guard stored.isIntact, let document = PolicyDocument(octets: stored.document) else {
             throw PolicyLoadError(message: "the document in the store is damaged: its hash differs")
@@ -53,14 +54,17 @@ extension StoredPolicy {
     package static let builtInStatus: StoredPolicy = {
         let document = PolicyDocument(files: DefaultStatusPolicy.files)
         let policy = try? document.policy(options: .onThisMachine)
-        return StoredPolicy(name: PolicyKind.statusName, version: policy?.version ?? "", document: document.octets)
+        return StoredPolicy(
+            name: PolicyKind.statusName, version: policy?.version ?? "", document: document.octets)
     }()
 
     /// The built-in policy.
     package static let builtIn: StoredPolicy = {
         let document = PolicyDocument(files: DefaultPolicy.files)
         let policy = try? document.policy(options: .onThisMachine)
-        return StoredPolicy(name: policy?.name ?? "risk-default", version: policy?.version ?? "", document: document.octets)
+        return StoredPolicy(
+            name: policy?.name ?? "risk-default", version: policy?.version ?? "",
+            document: document.octets)
     }()
 }
 
@@ -76,6 +80,8 @@ extension PolicyLoadOptions {
 extension TimeZoneOffsets {
     /// Offsets by IANA name, from the time-zone database of this machine.
     package static let system = TimeZoneOffsets { zone, seconds in
-        TimeZone(identifier: zone).map { Int64($0.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))) }
+        TimeZone(identifier: zone).map {
+            Int64($0.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
+        }
     }
 }

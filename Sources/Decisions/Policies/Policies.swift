@@ -31,10 +31,14 @@ package struct StoredPolicy: Sendable, Hashable {
     package var isIntact: Bool { Self.hash(of: document) == hash }
 
     /// `sha256:` and 64 hexadecimal digits.
-    package static func hash(of document: [UInt8]) -> String { "sha256:" + Hex.encode(SHA256.hash(document)) }
+    package static func hash(of document: [UInt8]) -> String {
+        "sha256:" + Hex.encode(SHA256.hash(document))
+    }
 
     /// The hash as shown to people: its first twelve digits.
-    package static func short(_ hash: String) -> String { String(hash.drop { $0 != ":" }.dropFirst().prefix(12)) }
+    package static func short(_ hash: String) -> String {
+        String(hash.drop { $0 != ":" }.dropFirst().prefix(12))
+    }
 }
 
 /// A stored policy, without its document.
@@ -134,7 +138,9 @@ package struct PolicyHostState: Sendable, Hashable {
     /// Time of the host's last report.
     package let at: Int64
 
-    package init(host: String, name: String, wanted: String, serving: String?, reason: String?, at: Int64) {
+    package init(
+        host: String, name: String, wanted: String, serving: String?, reason: String?, at: Int64
+    ) {
         self.host = host
         self.name = name
         self.wanted = wanted

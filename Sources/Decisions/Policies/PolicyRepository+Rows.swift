@@ -1,7 +1,7 @@
 // The rows of PolicyRepository, inside a transaction.
 
-import Database
 import Accounts
+import Database
 
 /// One step of a rollback.
 struct PolicyRollbackStep {
@@ -30,7 +30,8 @@ extension DatabaseConnection {
             """
         ).map { row throws(StoreFailure) in
             try NamedPolicy(
-                name: row["name"], version: row["version"], hash: row["hash"], isDefault: row["is_default"], since: row["since"])
+                name: row["name"], version: row["version"], hash: row["hash"],
+                isDefault: row["is_default"], since: row["since"])
         }
     }
 
@@ -43,10 +44,15 @@ extension DatabaseConnection {
     }
 
     func policy(hash: String) throws(StoreFailure) -> StoredPolicy {
-        guard let row = try row("SELECT name, version, document FROM policies WHERE hash = \(hash)") else {
-            throw .refused(.notFound, "policy \(StoredPolicy.short(hash)) no longer exists: see postern policy list --all")
+        guard let row = try row("SELECT name, version, document FROM policies WHERE hash = \(hash)")
+        else {
+            throw .refused(
+                .notFound,
+                "policy \(StoredPolicy.short(hash)) no longer exists: see postern policy list --all"
+            )
         }
-        return try StoredPolicy(name: row["name"], version: row["version"], document: row["document"], hash: hash)
+        return try StoredPolicy(
+            name: row["name"], version: row["version"], document: row["document"], hash: hash)
     }
 
     /// Stores a policy; a damaged copy is replaced.
@@ -59,7 +65,8 @@ extension DatabaseConnection {
             """)
     }
 
-    func set(_ name: String, _ hash: String, isDefault: Bool, _ change: Change) throws(StoreFailure) {
+    func set(_ name: String, _ hash: String, isDefault: Bool, _ change: Change) throws(StoreFailure)
+    {
         try run(
             """
             INSERT INTO policy_names (name, hash, is_default, since) VALUES (\(name), \(hash), \(isDefault), \(change.now))
@@ -68,7 +75,8 @@ extension DatabaseConnection {
     }
 
     func recordPolicyChange(
-        _ action: PolicyChange.Action, name: String, version: String = "", hash: String? = nil, before: String? = nil,
+        _ action: PolicyChange.Action, name: String, version: String = "", hash: String? = nil,
+        before: String? = nil,
         defaultBefore: String? = nil, detail: String = "", _ change: Change
     ) throws(StoreFailure) {
         try run(
@@ -81,8 +89,12 @@ extension DatabaseConnection {
 
     func rollbackStep(_ name: String?) throws(StoreFailure) -> PolicyRollbackStep {
         let names = try policyNames()
-        guard let current = names.first(where: { name == nil ? $0.isDefault : $0.name == name }) else {
-            throw .refused(.notFound, name.map { "no policy \($0) is active: see postern policy list" } ?? "no policy is active")
+        guard let current = names.first(where: { name == nil ? $0.isDefault : $0.name == name })
+        else {
+            throw .refused(
+                .notFound,
+                name.map { "no policy \($0) is active: see postern policy list" }
+                    ?? "no policy is active")
         }
         let row = try row(
             """
@@ -90,7 +102,9 @@ extension DatabaseConnection {
             WHERE name = \(current.name) AND action = 'activate' AND undone = 0
             ORDER BY id DESC LIMIT 1
             """)
-        let (before, standard): (String?, String?) = try (row?["hash_before"], row?["default_before"])
+        let (before, standard): (String?, String?) = try (
+            row?["hash_before"], row?["default_before"]
+        )
         // Another policy may have become the default since, or the earlier default may be gone.
         let restored = current.isDefault ? names.first { $0.name == standard } : nil
         guard let row, let hash = restored?.hash ?? before else {
@@ -100,14 +114,19 @@ extension DatabaseConnection {
             )
         }
         if before == nil, try isPolicyBound(current.name) {
-            throw .refused(.unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")
+            throw .refused(
+                .unmet,
+                "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first"
+            )
         }
         return PolicyRollbackStep(
-            change: try row["id"], current: current, hashBefore: before, restoredDefault: restored?.name, hash: hash)
+            change: try row["id"], current: current, hashBefore: before,
+            restoredDefault: restored?.name, hash: hash)
     }
 
     func appNumber(_ clientID: String) throws(StoreFailure) -> Int64 {
-        guard let number: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
+        guard let number: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)")
+        else {
             throw .refused(.notFound, "there is no app \(clientID): see postern app list TEAM")
         }
         return number

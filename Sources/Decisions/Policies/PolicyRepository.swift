@@ -1,8 +1,8 @@
 // Risk policies: the stored ones, the arrangement of teams and apps, and the history. The caller
 // checks policies first.
 
-import Database
 import Accounts
+import Database
 
 /// Stores policies and returns which of them decide.
 package struct PolicyRepository: Sendable {
@@ -33,7 +33,8 @@ package struct PolicyRepository: Sendable {
             let standard = before.first(where: \.isDefault)
             let becomesDefault: Bool
             switch reach {
-            case .automatic: becomesDefault = own?.isDefault == true ? true : try !connection.isPolicyBound(name)
+            case .automatic:
+                becomesDefault = own?.isDefault == true ? true : try !connection.isPolicyBound(name)
             case .everyone: becomesDefault = true
             case .bound: becomesDefault = own?.isDefault == true
             case .status: becomesDefault = false
@@ -41,20 +42,27 @@ package struct PolicyRepository: Sendable {
             let isDefault = becomesDefault || (standard == nil && reach != .status)
             if let own, own.hash == policy.hash, own.isDefault == isDefault {
                 try connection.keep(policy, change)
-                return PolicyActivation(policy: own, replaced: own.hash, replacedDefault: nil, isChange: false)
+                return PolicyActivation(
+                    policy: own, replaced: own.hash, replacedDefault: nil, isChange: false)
             }
             try connection.keep(policy, change)
             let replacedDefault = isDefault && standard?.name != name ? standard?.name : nil
-            if replacedDefault != nil { try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1") }
+            if replacedDefault != nil {
+                try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1")
+            }
             try connection.set(name, policy.hash, isDefault: isDefault, change)
             try connection.recordPolicyChange(
-                .activate, name: name, version: policy.version, hash: policy.hash, before: own?.hash,
+                .activate, name: name, version: policy.version, hash: policy.hash,
+                before: own?.hash,
                 defaultBefore: replacedDefault,
                 change)
-            try connection.audit(change, "policy.activate", "policy:\(name)", StoredPolicy.short(policy.hash))
+            try connection.audit(
+                change, "policy.activate", "policy:\(name)", StoredPolicy.short(policy.hash))
             let now = NamedPolicy(
-                name: name, version: policy.version, hash: policy.hash, isDefault: isDefault, since: change.now)
-            return PolicyActivation(policy: now, replaced: own?.hash, replacedDefault: replacedDefault, isChange: true)
+                name: name, version: policy.version, hash: policy.hash, isDefault: isDefault,
+                since: change.now)
+            return PolicyActivation(
+                policy: now, replaced: own?.hash, replacedDefault: replacedDefault, isChange: true)
         }
     }
 
@@ -69,7 +77,9 @@ package struct PolicyRepository: Sendable {
 
     /// Undoes the last activation of a name (nil: the default). Each further call goes back one
     /// step more.
-    package func rollback(_ name: String?, _ change: Change) throws(StoreFailure) -> PolicyActivation {
+    package func rollback(
+        _ name: String?, _ change: Change
+    ) throws(StoreFailure) -> PolicyActivation {
         try database.write(.durable) { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
             if step.restoredDefault != nil {
@@ -83,25 +93,35 @@ package struct PolicyRepository: Sendable {
             }
             if let restored = step.restoredDefault {
                 try connection.run(
-                    "UPDATE policy_names SET is_default = 1, since = \(change.now) WHERE name = \(restored)")
+                    "UPDATE policy_names SET is_default = 1, since = \(change.now) WHERE name = \(restored)"
+                )
             }
             let target = try connection.policy(hash: step.hash)
             try connection.run("UPDATE policy_changes SET undone = 1 WHERE id = \(step.change)")
             try connection.recordPolicyChange(
-                .rollback, name: target.name, version: target.version, hash: target.hash, before: step.current.hash,
+                .rollback, name: target.name, version: target.version, hash: target.hash,
+                before: step.current.hash,
                 defaultBefore: step.restoredDefault == nil ? nil : step.current.name, change)
-            try connection.audit(change, "policy.rollback", "policy:\(target.name)", StoredPolicy.short(target.hash))
-            let isDefault = try connection.policyNames().contains { $0.name == target.name && $0.isDefault }
+            try connection.audit(
+                change, "policy.rollback", "policy:\(target.name)", StoredPolicy.short(target.hash))
+            let isDefault = try connection.policyNames().contains {
+                $0.name == target.name && $0.isDefault
+            }
             let now = NamedPolicy(
-                name: target.name, version: target.version, hash: target.hash, isDefault: isDefault, since: change.now)
+                name: target.name, version: target.version, hash: target.hash, isDefault: isDefault,
+                since: change.now)
             return PolicyActivation(
                 policy: now, replaced: step.current.hash,
-                replacedDefault: step.restoredDefault == nil ? nil : step.current.name, isChange: true)
+                replacedDefault: step.restoredDefault == nil ? nil : step.current.name,
+                isChange: true)
         }
     }
 
-    /// Records that a candidate was refused, so that `policy list` can show it. `reason` is cut to 2,000 characters.
-    package func recordRefusal(name: String, version: String, reason: String, _ change: Change) throws(StoreFailure) {
+    /// Records that a candidate was refused, so that `policy list` can show it. `reason` is
+    /// cut to 2,000 characters.
+    package func recordRefusal(
+        name: String, version: String, reason: String, _ change: Change
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.recordPolicyChange(
                 .refuse, name: String(name.prefix(128)), version: String(version.prefix(64)),
@@ -122,17 +142,25 @@ package struct PolicyRepository: Sendable {
             switch (isTeam, isApp) {
             case (true, false): return .team(text)
             case (false, true): return .app(text)
-            case (true, true): throw .refused(.unmet, "\(text) is a team and an app: choose with --team or --app")
+            case (true, true):
+                throw .refused(.unmet, "\(text) is a team and an app: choose with --team or --app")
             case (false, false):
-                throw .refused(.notFound, "there is no team and no app \(text): see postern team list, postern app list TEAM")
+                throw .refused(
+                    .notFound,
+                    "there is no team and no app \(text): see postern team list, postern app list TEAM"
+                )
             }
         }
     }
 
-    /// Binds a team or an app to the policy of this name; an app's own binding has priority over its team's.
-    package func bind(_ target: PolicyBindingTarget, to name: String, _ change: Change) throws(StoreFailure) {
+    /// Binds a team or an app to the policy of this name; an app's own binding has
+    /// priority over its team's.
+    package func bind(
+        _ target: PolicyBindingTarget, to name: String, _ change: Change
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
-            guard try connection.row("SELECT name FROM policy_names WHERE name = \(name)") != nil else {
+            guard try connection.row("SELECT name FROM policy_names WHERE name = \(name)") != nil
+            else {
                 throw .refused(.notFound, "no policy \(name) is active: see postern policy list")
             }
             switch target {
@@ -155,9 +183,12 @@ package struct PolicyRepository: Sendable {
     }
 
     /// Removes the binding of a team or an app. Throws `notFound` if there is none.
-    /// - Returns: the policy that decides now: for an app that of its team, otherwise the default; nil if none is active.
+    /// - Returns: the policy that decides now: for an app that of its team, otherwise the default;
+    ///   nil if none is active.
     @discardableResult
-    package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws(StoreFailure) -> String? {
+    package func unbind(
+        _ target: PolicyBindingTarget, _ change: Change
+    ) throws(StoreFailure) -> String? {
         try database.write(.durable) { connection throws(StoreFailure) in
             let standard = try connection.policyNames().first(where: \.isDefault)?.name
             var after: String?
@@ -165,18 +196,23 @@ package struct PolicyRepository: Sendable {
             switch target {
             case .team(let id):
                 removed = try connection.value(
-                    "DELETE FROM policy_team_bindings WHERE team_id = \(try connection.team(id).number) RETURNING name")
+                    "DELETE FROM policy_team_bindings WHERE team_id = \(try connection.team(id).number) RETURNING name"
+                )
             case .app(let clientID):
                 removed = try connection.value(
-                    "DELETE FROM policy_app_bindings WHERE app_id = \(try connection.appNumber(clientID)) RETURNING name")
+                    "DELETE FROM policy_app_bindings WHERE app_id = \(try connection.appNumber(clientID)) RETURNING name"
+                )
                 after = try connection.value(
                     """
                     SELECT b.name FROM apps a JOIN app_groups g ON g.id = a.group_id
                     JOIN policy_team_bindings b ON b.team_id = g.team_id WHERE a.client_id = \(clientID)
                     """)
             }
-            guard let removed else { throw .refused(.notFound, "\(target) has no policy of its own") }
-            try connection.recordPolicyChange(.unbind, name: removed, detail: target.description, change)
+            guard let removed else {
+                throw .refused(.notFound, "\(target) has no policy of its own")
+            }
+            try connection.recordPolicyChange(
+                .unbind, name: removed, detail: target.description, change)
             try connection.audit(change, "policy.unbind", "policy:\(removed)", target.description)
             return after ?? standard
         }
@@ -195,7 +231,8 @@ package struct PolicyRepository: Sendable {
             let teams = try connection.rows(
                 "SELECT t.handle, t.id, b.name FROM policy_team_bindings b JOIN teams t ON t.id = b.team_id ORDER BY t.handle"
             ).map { row throws(StoreFailure) in
-                try PolicyBinding(target: .team(row["handle"]), teamNumber: row["id"], name: row["name"])
+                try PolicyBinding(
+                    target: .team(row["handle"]), teamNumber: row["id"], name: row["name"])
             }
             let apps = try connection.rows(
                 """
@@ -203,10 +240,12 @@ package struct PolicyRepository: Sendable {
                 JOIN apps a ON a.id = b.app_id JOIN app_groups g ON g.id = a.group_id ORDER BY a.client_id
                 """
             ).map { row throws(StoreFailure) in
-                try PolicyBinding(target: .app(row["client_id"]), teamNumber: row["team_id"], name: row["name"])
+                try PolicyBinding(
+                    target: .app(row["client_id"]), teamNumber: row["team_id"], name: row["name"])
             }
             return PolicyArrangement(
-                revision: try connection.policyRevision(), policies: try connection.policyNames(), bindings: teams + apps)
+                revision: try connection.policyRevision(), policies: try connection.policyNames(),
+                bindings: teams + apps)
         }
     }
 
@@ -217,27 +256,37 @@ package struct PolicyRepository: Sendable {
 
     /// All stored policies, by name, the newest first.
     package func policies() throws(StoreFailure) -> [PolicySummary] {
-        try database.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash").map {
+        try database.rows(
+            "SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash"
+        ).map {
             row throws(StoreFailure) in
-            try PolicySummary(hash: row["hash"], name: row["name"], version: row["version"], addedAt: row["added_at"])
+            try PolicySummary(
+                hash: row["hash"], name: row["name"], version: row["version"],
+                addedAt: row["added_at"])
         }
     }
 
     /// Resolves a text to a hash. The text is a name (for its current policy), a hash, or at least
     /// the first six digits of one. Throws `notFound`, or `unmet` if several match.
     package func resolve(_ text: String) throws(StoreFailure) -> String {
-        if let named = try arrangement().policies.first(where: { $0.name == text }) { return named.hash }
+        if let named = try arrangement().policies.first(where: { $0.name == text }) {
+            return named.hash
+        }
         let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
-        let found = digits.utf8.count >= 13 ? try policies().filter { $0.hash.hasPrefix(digits.lowercased()) } : []
+        let found =
+            digits.utf8.count >= 13
+            ? try policies().filter { $0.hash.hasPrefix(digits.lowercased()) } : []
         guard let first = found.first else {
             throw .refused(
                 .notFound,
-                "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all")
+                "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all"
+            )
         }
         guard found.count == 1 else {
             throw .refused(
                 .unmet,
-                "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))")
+                "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))"
+            )
         }
         return first.hash
     }
@@ -268,7 +317,8 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Deleting
 
-    /// Seconds after a host's last report during which it may still decide by the same policy, if it cannot reach the store.
+    /// Seconds after a host's last report during which it may still decide by the same policy, if
+    /// it cannot reach the store.
     private static let hostDelay: Int64 = 30 * 86_400
 
     /// Deletes policies added before a time that are no longer needed, and the reports of hosts
@@ -280,8 +330,11 @@ package struct PolicyRepository: Sendable {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE at < \(time)")
             let oldest = [
-                try connection.value("SELECT evaluated_at FROM decisions ORDER BY evaluated_at LIMIT 1", Int64.self),
-                try connection.value("SELECT decided_at FROM status_decisions ORDER BY decided_at LIMIT 1", Int64.self),
+                try connection.value(
+                    "SELECT evaluated_at FROM decisions ORDER BY evaluated_at LIMIT 1", Int64.self),
+                try connection.value(
+                    "SELECT decided_at FROM status_decisions ORDER BY decided_at LIMIT 1",
+                    Int64.self),
             ].compactMap { $0 }.min()
             let start = (oldest ?? .max) - Self.hostDelay
             return try connection.run(
@@ -305,7 +358,8 @@ package struct PolicyRepository: Sendable {
             try connection.run("DELETE FROM policy_hosts WHERE host = \(host)")
             for state in states {
                 try connection.run(
-                    "UPDATE policies SET served_at = \(state.at) WHERE hash = \(state.serving) AND served_at < \(state.at)")
+                    "UPDATE policies SET served_at = \(state.at) WHERE hash = \(state.serving) AND served_at < \(state.at)"
+                )
                 try connection.run(
                     """
                     INSERT INTO policy_hosts (host, name, wanted, serving, reason, at)
@@ -318,10 +372,13 @@ package struct PolicyRepository: Sendable {
 
     /// The last reports of the hosts, by host and name.
     package func hosts() throws(StoreFailure) -> [PolicyHostState] {
-        try database.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name").map {
+        try database.rows(
+            "SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name"
+        ).map {
             row throws(StoreFailure) in
             try PolicyHostState(
-                host: row["host"], name: row["name"], wanted: row["wanted"], serving: row["serving"], reason: row["reason"],
+                host: row["host"], name: row["name"], wanted: row["wanted"],
+                serving: row["serving"], reason: row["reason"],
                 at: row["at"])
         }
     }
@@ -331,7 +388,9 @@ extension PolicyChange {
     /// From columns id, at, actor, action, name, version, hash, hash_before, detail.
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
-            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], name: row["name"],
-            version: row["version"], hash: row["hash"], hashBefore: row["hash_before"], detail: row["detail"])
+            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"],
+            name: row["name"],
+            version: row["version"], hash: row["hash"], hashBefore: row["hash_before"],
+            detail: row["detail"])
     }
 }

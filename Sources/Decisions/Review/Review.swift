@@ -32,8 +32,12 @@ package struct ReviewFilter: Sendable {
     /// Whether to include labelled decisions, which were already reviewed.
     package var includesLabelled = false
 
-    package init(since: Int64, team: String? = nil, cause: ReviewCause? = nil, includesLabelled: Bool = false) {
-        (self.since, self.team, self.cause, self.includesLabelled) = (since, team, cause, includesLabelled)
+    package init(
+        since: Int64, team: String? = nil, cause: ReviewCause? = nil, includesLabelled: Bool = false
+    ) {
+        (self.since, self.team, self.cause, self.includesLabelled) = (
+            since, team, cause, includesLabelled
+        )
     }
 }
 
@@ -66,7 +70,8 @@ package struct ReviewStory: Sendable {
     package let objection: String?
     /// Nil if the decision has no account of this installation, or the account was deleted.
     package let account: ReviewAccount?
-    /// The account's decisions, the newest first, this one included; only this one where there is no account.
+    /// The account's decisions, the newest first, this one included; only this one
+    /// where there is no account.
     package let decisions: [LoggedDecision]
     package let notes: [ReviewNote]
     /// The snoozes in force.

@@ -25,9 +25,12 @@ package struct ReviewRepository: Sendable {
     private static let isIndexed: SQL = "(d.for_review = 1 OR d.decision = 'require_verification')"
 
     /// Decisions for review, the newest first.
-    package func list(_ filter: ReviewFilter, limit: Int, now: Int64) throws(StoreFailure) -> [ReviewItem] {
+    package func list(
+        _ filter: ReviewFilter, limit: Int, now: Int64
+    ) throws(StoreFailure) -> [ReviewItem] {
         try database.read { connection throws(StoreFailure) in
-            let incomplete: SQL = "(\(Self.isIncomplete) AND d.evaluated_at <= \(now - CheckRecord.timeout))"
+            let incomplete: SQL =
+                "(\(Self.isIncomplete) AND d.evaluated_at <= \(now - CheckRecord.timeout))"
             let cause: SQL =
                 switch filter.cause {
                 case .incomplete: incomplete
@@ -36,7 +39,9 @@ package struct ReviewRepository: Sendable {
                 case nil: "(d.for_review = 1 OR o.created_at IS NOT NULL OR \(incomplete))"
                 }
             var condition: SQL = "d.evaluated_at >= \(filter.since) AND \(cause)"
-            if let team = filter.team { condition = "\(condition) AND d.team_id = \(try connection.team(team).number)" }
+            if let team = filter.team {
+                condition = "\(condition) AND d.team_id = \(try connection.team(team).number)"
+            }
             // Few users object. SQLite keeps the order of a CROSS JOIN.
             let from: SQL =
                 filter.cause == .objection
@@ -55,14 +60,20 @@ package struct ReviewRepository: Sendable {
                 """)
             var items: [ReviewItem] = []
             for row in rows {
-                guard let decision = try connection.decision(row["decision_id"], team: nil) else { continue }
-                let (objectedAt, isIncomplete): (Int64?, Bool) = try (row["objected_at"], row["is_incomplete"])
+                guard let decision = try connection.decision(row["decision_id"], team: nil) else {
+                    continue
+                }
+                let (objectedAt, isIncomplete): (Int64?, Bool) = try (
+                    row["objected_at"], row["is_incomplete"]
+                )
                 let causes: [(ReviewCause, Bool)] = [
-                    (.incomplete, isIncomplete), (.rule, decision.record.isForReview), (.objection, objectedAt != nil),
+                    (.incomplete, isIncomplete), (.rule, decision.record.isForReview),
+                    (.objection, objectedAt != nil),
                 ]
                 items.append(
                     try ReviewItem(
-                        decision: decision, causes: causes.filter(\.1).map(\.0), objectedAt: objectedAt, notes: row["notes"]))
+                        decision: decision, causes: causes.filter(\.1).map(\.0),
+                        objectedAt: objectedAt, notes: row["notes"]))
             }
             return items
         }
@@ -72,14 +83,17 @@ package struct ReviewRepository: Sendable {
     package func story(_ id: String, now: Int64) throws(StoreFailure) -> ReviewStory? {
         try database.read { connection throws(StoreFailure) in
             guard let decision = try connection.decision(id, team: nil) else { return nil }
-            let row = try connection.row("SELECT created_at, words FROM decision_objections WHERE decision_id = \(id)")
+            let row = try connection.row(
+                "SELECT created_at, words FROM decision_objections WHERE decision_id = \(id)")
             let (objectedAt, objection): (Int64?, String?) = try (row?["created_at"], row?["words"])
             guard let grant = decision.record.grantNumber,
-                let account = try connection.reviewAccount(grant: grant, team: decision.record.teamNumber, now: now)
+                let account = try connection.reviewAccount(
+                    grant: grant, team: decision.record.teamNumber, now: now)
             else {
                 let notes = try connection.reviewNotes("n.decision_id = \(id)")
                 return ReviewStory(
-                    decision: decision, objectedAt: objectedAt, objection: objection, account: nil, decisions: [decision],
+                    decision: decision, objectedAt: objectedAt, objection: objection, account: nil,
+                    decisions: [decision],
                     notes: notes, snoozes: [])
             }
             let ids: [String] = try connection.values(
@@ -90,16 +104,21 @@ package struct ReviewRepository: Sendable {
             var decisions: [LoggedDecision] = []
             // Includes the requested decision of any age.
             for id in ids.contains(id) ? ids : ids + [id] {
-                if let decision = try connection.decision(id, team: nil) { decisions.append(decision) }
+                if let decision = try connection.decision(id, team: nil) {
+                    decisions.append(decision)
+                }
             }
             return ReviewStory(
-                decision: decision, objectedAt: objectedAt, objection: objection, account: account, decisions: decisions,
-                notes: try connection.reviewNotes("d.grant_id = \(grant) AND d.team_id = \(decision.record.teamNumber)"),
+                decision: decision, objectedAt: objectedAt, objection: objection, account: account,
+                decisions: decisions,
+                notes: try connection.reviewNotes(
+                    "d.grant_id = \(grant) AND d.team_id = \(decision.record.teamNumber)"),
                 snoozes: try connection.snoozes(grant: grant, now: now))
         }
     }
 
-    /// Adds a note to a decision. Throws `notFound`, and `invalid` for a text that is empty, too long or contains an address.
+    /// Adds a note to a decision. Throws `notFound`, and `invalid` for a text that is empty, too
+    /// long or contains an address.
     package func note(decision id: String, text: String, _ change: Change) throws(StoreFailure) {
         let text = try Self.checked(text, "a note")
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -119,14 +138,16 @@ package struct ReviewRepository: Sendable {
     ///   - rule: a rule of the policy that decided; nil for the rule that required a check.
     ///   - expiresAt: seconds since 1970; nil ends it now.
     /// - Returns: the rule and its policy.
-    /// - Throws: `notFound` for a decision, account or snooze that does not exist; `invalid` for another rule or time, or a
-    ///   text that is empty, too long or contains an address.
+    /// - Throws: `notFound` for a decision, account or snooze that does not exist; `invalid` for
+    ///   another rule or time, or a text that is empty, too long or contains an address.
     package func snooze(
-        decision id: String, rule: String?, reason: String, until expiresAt: Int64?, _ change: Change
+        decision id: String, rule: String?, reason: String, until expiresAt: Int64?,
+        _ change: Change
     ) throws(StoreFailure) -> (rule: String, policy: String) {
         let reason = expiresAt == nil && reason.isEmpty ? "" : try Self.checked(reason, "a reason")
         if let expiresAt, !(change.now + 1...change.now + Self.longestSnooze).contains(expiresAt) {
-            throw .refused(.invalid, "a rule can be snoozed until a time in the future, at most a year away")
+            throw .refused(
+                .invalid, "a rule can be snoozed until a time in the future, at most a year away")
         }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let record = try connection.checkReviewed(id)
@@ -136,12 +157,18 @@ package struct ReviewRepository: Sendable {
             let policy = record.policyName
             let rule = try Self.chosen(rule, of: record, isEnding: expiresAt == nil)
             let ofRule: SQL = "grant_id = \(grant) AND policy_name = \(policy) AND rule = \(rule)"
-            let isSnoozed = try connection.row("SELECT 1 FROM rule_snoozes WHERE \(ofRule) AND expires_at > \(change.now)") != nil
+            let isSnoozed =
+                try connection.row(
+                    "SELECT 1 FROM rule_snoozes WHERE \(ofRule) AND expires_at > \(change.now)")
+                != nil
             try connection.run("DELETE FROM rule_snoozes WHERE \(ofRule)")
             _ = try connection.deleteSnoozes(endedBy: change.now, limit: 100)
             guard let expiresAt else {
-                guard isSnoozed else { throw .refused(.notFound, "rule \(rule) is not snoozed for this account") }
-                try connection.audit(change, "rule.unsnooze", "decision:\(id)", "\(policy) \(rule) \(reason)")
+                guard isSnoozed else {
+                    throw .refused(.notFound, "rule \(rule) is not snoozed for this account")
+                }
+                try connection.audit(
+                    change, "rule.unsnooze", "decision:\(id)", "\(policy) \(rule) \(reason)")
                 return (rule, policy)
             }
             try connection.run(
@@ -152,13 +179,16 @@ package struct ReviewRepository: Sendable {
                     SET reason = excluded.reason, created_at = excluded.created_at, expires_at = excluded.expires_at
                 """)
             try connection.audit(
-                change, "rule.snooze", "decision:\(id)", "\(policy) \(rule) until \(UTCTime.text(expiresAt)): \(reason)")
+                change, "rule.snooze", "decision:\(id)",
+                "\(policy) \(rule) until \(UTCTime.text(expiresAt)): \(reason)")
             return (rule, policy)
         }
     }
 
     /// The rule to snooze: one that required a check or was snoozed.
-    private static func chosen(_ rule: String?, of record: DecisionRecord, isEnding: Bool) throws(StoreFailure) -> String {
+    private static func chosen(
+        _ rule: String?, of record: DecisionRecord, isEnding: Bool
+    ) throws(StoreFailure) -> String {
         let asking = record.asked + record.snoozed
         if let rule {
             guard asking.contains(rule) || isEnding else {
@@ -170,7 +200,9 @@ package struct ReviewRepository: Sendable {
         guard let only = asking.first, asking.count == 1 else {
             throw .refused(
                 .invalid,
-                asking.isEmpty ? "no rule required a check in this decision" : "name the rule: \(asking.joined(separator: ", "))")
+                asking.isEmpty
+                    ? "no rule required a check in this decision"
+                    : "name the rule: \(asking.joined(separator: ", "))")
         }
         return only
     }
@@ -179,10 +211,14 @@ package struct ReviewRepository: Sendable {
         let isPlain = PersonText.isPlain(text)
         let text = PersonText.withSingleSpaces(text)
         guard isPlain, !text.isEmpty, text.utf8.count <= textOctets else {
-            throw .refused(.invalid, "\(what) must be one line of 1 to \(textOctets) octets, without invisible characters")
+            throw .refused(
+                .invalid,
+                "\(what) must be one line of 1 to \(textOctets) octets, without invisible characters"
+            )
         }
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw .refused(.invalid, "\(what) must not contain an address: name the decision or the account")
+            throw .refused(
+                .invalid, "\(what) must not contain an address: name the decision or the account")
         }
         return text
     }
@@ -192,7 +228,8 @@ extension DatabaseConnection {
     @discardableResult
     fileprivate func checkReviewed(_ id: String) throws(StoreFailure) -> DecisionRecord {
         guard let decision = try decision(id, team: nil) else {
-            throw .refused(.notFound, "no decision has the id \(id.prefix(64)): see postern review list")
+            throw .refused(
+                .notFound, "no decision has the id \(id.prefix(64)): see postern review list")
         }
         return decision.record
     }
@@ -204,7 +241,9 @@ extension DatabaseConnection {
             JOIN decisions d ON d.decision_id = n.decision_id WHERE \(condition) ORDER BY n.id
             """
         ).map { row throws(StoreFailure) in
-            try ReviewNote(decisionID: row["decision_id"], actor: row["actor"], text: row["text"], at: row["created_at"])
+            try ReviewNote(
+                decisionID: row["decision_id"], actor: row["actor"], text: row["text"],
+                at: row["created_at"])
         }
     }
 
@@ -216,14 +255,17 @@ extension DatabaseConnection {
             """
         ).map { row throws(StoreFailure) in
             try RuleSnooze(
-                policy: row["policy_name"], rule: row["rule"], reason: row["reason"], createdAt: row["created_at"],
+                policy: row["policy_name"], rule: row["rule"], reason: row["reason"],
+                createdAt: row["created_at"],
                 expiresAt: row["expires_at"])
         }
     }
 
     /// - Parameter team: the team whose decisions are counted: the app may have belonged to another
     ///   team before.
-    fileprivate func reviewAccount(grant: Int64, team: Int64, now: Int64) throws(StoreFailure) -> ReviewAccount? {
+    fileprivate func reviewAccount(
+        grant: Int64, team: Int64, now: Int64
+    ) throws(StoreFailure) -> ReviewAccount? {
         func decisions(_ condition: SQL) -> SQL {
             "(SELECT COUNT(*) FROM decisions d WHERE d.grant_id = g.id AND d.team_id = \(team) AND \(condition))"
         }
@@ -247,10 +289,14 @@ extension DatabaseConnection {
         return try row.map { row throws(StoreFailure) in
             let state: Grant.State = try row["state"]
             return try ReviewAccount(
-                number: row["account_id"], isAuthorized: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
-                revokedAt: row["revoked_at"], realUserStatus: row["real_user_status"], signUpCheck: row["signup_check"],
-                questions: row["questions"], asked: row["asked"], passed: row["passed"], legitimate: row["legitimate"],
-                fraudulent: row["fraudulent"], objections: row["objections"], replies: row["replies"], bounces: row["bounces"],
+                number: row["account_id"], isAuthorized: state == .authorized,
+                firstAuthorizedAt: row["first_authorized_at"],
+                revokedAt: row["revoked_at"], realUserStatus: row["real_user_status"],
+                signUpCheck: row["signup_check"],
+                questions: row["questions"], asked: row["asked"], passed: row["passed"],
+                legitimate: row["legitimate"],
+                fraudulent: row["fraudulent"], objections: row["objections"],
+                replies: row["replies"], bounces: row["bounces"],
                 rejoins: row["rejoins"])
         }
     }

@@ -17,19 +17,30 @@ package enum CannedResponse: Sendable, Hashable {
         ("test-allow", .allow, "allow, for every event"),
         ("test-human-check", .ask(["human_check"], reason: "TEST"), "asked for human_check"),
         ("test-email-code", .ask(["email_code"], reason: "TEST"), "asked for email_code"),
-        ("test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"), "asked for reauthenticate"),
-        ("test-any", .ask(["human_check", "email_code", "reauthenticate"], reason: "TEST"), "asked for any of three challenges"),
+        (
+            "test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"),
+            "asked for reauthenticate"
+        ),
+        (
+            "test-any", .ask(["human_check", "email_code", "reauthenticate"], reason: "TEST"),
+            "asked for any of three challenges"
+        ),
         (
             "test-account-history", .ask(["email_code"], reason: BuiltInReason.accountHistory),
             "asked for a check that depends on other teams"
         ),
-        ("test-unknown-challenge", .ask(["palm_reading"], reason: "TEST"), "asked for a challenge that no backend knows yet"),
+        (
+            "test-unknown-challenge", .ask(["palm_reading"], reason: "TEST"),
+            "asked for a challenge that no backend knows yet"
+        ),
         ("test-degraded", .degraded, "asked for reauthenticate, as while history is unavailable"),
         ("test-unavailable", .unavailable, "no answer: 503 with Retry-After"),
     ]
 
     /// The answer for a test subject; nil for all others, for whom the policy decides.
-    package static func answer(_ name: String) -> CannedResponse? { subjects.first { $0.name == name }?.answer }
+    package static func answer(_ name: String) -> CannedResponse? {
+        subjects.first { $0.name == name }?.answer
+    }
 
     /// The decision with this answer instead of the policy's answer.
     func applied(to record: DecisionRecord) -> DecisionRecord {
@@ -60,7 +71,8 @@ package enum CannedResponse: Sendable, Hashable {
         record.wireReasons = reasons
         if record.event == PolicyEvent.upgrade.rawValue {
             record.upgradeResult =
-                record.decision == PolicyDecision.allow.rawValue ? UpgradeResult.success : UpgradeResult.twoFactorRequired
+                record.decision == PolicyDecision.allow.rawValue
+                ? UpgradeResult.success : UpgradeResult.twoFactorRequired
         }
         return record
     }

@@ -1,7 +1,7 @@
 // An issuer of identity tokens for tests: a key in memory, and any claims that are requested.
 
-import SignIn
 import InternetMessage
+import SignIn
 import Support
 
 /// The content of a test token.
@@ -25,8 +25,10 @@ package struct SandboxToken: Sendable {
     package var issuedAt: Int64?
 
     package init(
-        subject: String, audience: String, nonceClaim: String? = nil, realUserStatus: Int64? = nil, nonceSupported: Bool? = nil,
-        email: String? = nil, methods: [String]? = nil, authenticatedAt: Int64? = nil, lifetime: Int64 = 600,
+        subject: String, audience: String, nonceClaim: String? = nil, realUserStatus: Int64? = nil,
+        nonceSupported: Bool? = nil,
+        email: String? = nil, methods: [String]? = nil, authenticatedAt: Int64? = nil,
+        lifetime: Int64 = 600,
         issuedAt: Int64? = nil
     ) {
         self.subject = subject
@@ -42,7 +44,8 @@ package struct SandboxToken: Sendable {
     }
 }
 
-/// Creates tokens, and provides the issuer and the key that verify them. The key exists in this process only.
+/// Creates tokens, and provides the issuer and the key that verify them. The key exists
+/// in this process only.
 package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
     /// `iss`.
     package let issuer: String
@@ -62,14 +65,18 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
     }
 
     /// The key set as `/auth/keys` of a provider would publish it (RFC 7517).
-    package var publishedKeys: String { String(decoding: PublishedKeys.document([key.publicJWK]), as: UTF8.self) }
+    package var publishedKeys: String {
+        String(decoding: PublishedKeys.document([key.publicJWK]), as: UTF8.self)
+    }
 
     package func issuer(_ iss: String) async throws -> IssuerConfiguration? {
         guard iss.hasSameOctets(as: issuer) else { return nil }
         return IssuerConfiguration(name: "sandbox", issuer: issuer, source: .inline(""))
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet { keySet }
+    package func keys(
+        of issuer: IssuerConfiguration, for keyID: String?
+    ) async throws(KeysUnavailable) -> JWKSet { keySet }
 
     /// A signed token.
     /// - Parameter now: seconds since 1970.

@@ -17,7 +17,9 @@ final class Admission: Sendable {
     /// Runs `body`, or throws `DecisionError.busy` where the limit is reached.
     func run<Value>(_ body: () async throws -> Value) async throws -> Value {
         defer { underWay.subtract(1, ordering: .relaxed) }
-        guard underWay.add(1, ordering: .relaxed).newValue <= limit else { throw DecisionError.busy }
+        guard underWay.add(1, ordering: .relaxed).newValue <= limit else {
+            throw DecisionError.busy
+        }
         return try await body()
     }
 }

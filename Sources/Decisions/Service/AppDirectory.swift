@@ -34,13 +34,17 @@ package final class AppDirectory: Sendable {
     /// An app that is known and fresh; nil if it must be read again.
     package func fresh(_ clientID: String, now: Int64) -> DecisionApp? {
         entries.withLock { entries in
-            guard let entry = entries[clientID], now - entry.readAt < Self.freshness else { return nil }
+            guard let entry = entries[clientID], now - entry.readAt < Self.freshness else {
+                return nil
+            }
             return entry.app
         }
     }
 
     /// An app as last known.
-    package func known(_ clientID: String) -> DecisionApp? { entries.withLock { $0[clientID]?.app } }
+    package func known(_ clientID: String) -> DecisionApp? {
+        entries.withLock { $0[clientID]?.app }
+    }
 
     /// Reads an app. Blocks.
     package func read(_ clientID: String, now: Int64) throws(StoreFailure) -> DecisionApp? {

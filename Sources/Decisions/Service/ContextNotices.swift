@@ -37,18 +37,27 @@ extension DecisionService {
     /// Reports the context of a request that was not used.
     func noteContext(_ record: DecisionRecord) {
         let troubles = record.contextTroubles
-        func tell(_ kind: ContextTrouble, _ name: String, _ fault: SignalFault?, _ message: Logger.Message) {
-            guard notices.isDue(name, fault, app: record.clientID, now: record.evaluatedAt) else { return }
+        func tell(
+            _ kind: ContextTrouble, _ name: String, _ fault: SignalFault?, _ message: Logger.Message
+        ) {
+            guard notices.isDue(name, fault, app: record.clientID, now: record.evaluatedAt) else {
+                return
+            }
             logger.warning(
                 message,
                 metadata: [
-                    "trouble": "\(kind.rawValue)", "context": "\(name)", "app": "\(record.clientID)",
+                    "trouble": "\(kind.rawValue)", "context": "\(name)",
+                    "app": "\(record.clientID)",
                     "policy": "\(record.policyName)", "decision": "\(record.id)",
                 ])
         }
-        for name in troubles.ignored { tell(.ignored, name, nil, "an app sends context that its policy does not declare") }
+        for name in troubles.ignored {
+            tell(.ignored, name, nil, "an app sends context that its policy does not declare")
+        }
         for (name, fault) in troubles.unusable {
-            tell(.invalid, name, fault, "context \(fault.text): every rule that reads it is an error")
+            tell(
+                .invalid, name, fault, "context \(fault.text): every rule that reads it is an error"
+            )
         }
     }
 }

@@ -56,7 +56,10 @@ package final class DecisionMemory: Sendable {
     private let state: Mutex<State>
 
     package init(capacity: Int = standardCapacity) {
-        state = Mutex(State(nonces: BoundedMemory(capacity: capacity), statuses: BoundedMemory(capacity: capacity)))
+        state = Mutex(
+            State(
+                nonces: BoundedMemory(capacity: capacity),
+                statuses: BoundedMemory(capacity: capacity)))
     }
 
     /// The earlier use of a nonce in this process.
@@ -72,7 +75,9 @@ package final class DecisionMemory: Sendable {
     }
 
     /// Records a nonce that the store has consumed.
-    package func remember(_ nonce: ConsumedNonce) { state.withLock { $0.nonces.set(nonce.mark, nonce) } }
+    package func remember(_ nonce: ConsumedNonce) {
+        state.withLock { $0.nonces.set(nonce.mark, nonce) }
+    }
 
     /// The first status that a subject's tokens gave while the store was unavailable; if there is
     /// none, `given` becomes the first.

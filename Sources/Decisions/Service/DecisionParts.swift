@@ -18,7 +18,8 @@ package struct DecisionParts: Sendable {
 
     /// From existing parts, for the sandbox.
     package init(
-        service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit, reads: GroupRead
+        service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer,
+        commits: GroupCommit, reads: GroupRead
     ) {
         self.service = service
         self.idempotency = idempotency
@@ -37,7 +38,8 @@ package struct DecisionParts: Sendable {
     package init(
         store: Store, policies: any PolicySource, lists: ListsInForce?, trust: IssuerTrust,
         own: (issuer: String, signer: IdentitySigner)?,
-        executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil,
+        executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil,
+        metrics: ServiceMetrics? = nil,
         refusesOddContext: Bool = false, canned: (@Sendable (String) -> CannedResponse?)? = nil,
         now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
@@ -49,16 +51,20 @@ package struct DecisionParts: Sendable {
         let breaker = StoreBreaker()
         let labels = ContextLabels()
         service = DecisionService(
-            store: store, policies: policies, lists: lists, verifier: TokenVerifier(issuers: trust, keys: trust), log: log,
+            store: store, policies: policies, lists: lists,
+            verifier: TokenVerifier(issuers: trust, keys: trust), log: log,
             commits: commits,
             reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
             settings: DecisionService.Settings(
-                ownIssuer: own?.issuer, refusesOddContext: refusesOddContext, canned: canned), now: now, logger: logger
+                ownIssuer: own?.issuer, refusesOddContext: refusesOddContext, canned: canned),
+            now: now, logger: logger
         ) { record in
             guard let metrics else { return }
             metrics.decisions(record.decision).add()
             // The operator sets the names of rules, so their number is that of the policy.
-            for rule in record.asked.isEmpty ? record.skips : record.asked { metrics.decisionRules(rule).add() }
+            for rule in record.asked.isEmpty ? record.skips : record.asked {
+                metrics.decisionRules(rule).add()
+            }
             for rule in record.errors { metrics.decisionErrors(rule).add() }
             let troubles = record.contextTroubles
             for name in troubles.ignored {

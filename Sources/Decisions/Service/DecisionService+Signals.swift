@@ -13,7 +13,10 @@ struct CountedVelocity: Sendable {
 extension DecisionService {
     /// Returns the class of an inbox's domain, for a policy that reads it.
     func domainClass(_ asking: DecisionContext) -> (@Sendable (String) -> DomainClass)? {
-        guard asking.source.readsDomainClass || asking.policy.policy.counters.contains(where: \.readsDomain) else { return nil }
+        guard
+            asking.source.readsDomainClass
+                || asking.policy.policy.counters.contains(where: \.readsDomain)
+        else { return nil }
         return { [lists] domain in lists?.domainClass(domain) ?? DomainClass.of(domain) }
     }
 
@@ -22,8 +25,11 @@ extension DecisionService {
         let counters = asking.policy.policy.counters
         guard !counters.isEmpty else { return nil }
         var question = VelocityQuestion(
-            counters: counters, team: asking.app.teamNumber, account: asking.account, device: asking.question.device,
-            context: Dictionary(asking.context.values.map { ($0.name, $0.value.text) }, uniquingKeysWith: { first, _ in first }),
+            counters: counters, team: asking.app.teamNumber, account: asking.account,
+            device: asking.question.device,
+            context: Dictionary(
+                asking.context.values.map { ($0.name, $0.value.text) },
+                uniquingKeysWith: { first, _ in first }),
             marks: store.decisionMarks, now: asking.time.seconds)
         question.used = asking.source.counters
         return question
@@ -31,14 +37,17 @@ extension DecisionService {
 
     /// Counts a request once.
     /// - Parameter turn: the buffer's turn before the store was read.
-    func count(_ read: QuestionHistory, _ event: PolicyEvent, turn: Int) async throws -> CountedVelocity? {
+    func count(
+        _ read: QuestionHistory, _ event: PolicyEvent, turn: Int
+    ) async throws -> CountedVelocity? {
         guard !read.tallies.isEmpty else { return nil }
         var (stored, turn): (_, Int?) = (read.stored, turn)
         for attempt in 1... {
             if let counts = log.velocity.count(read.tallies, event, stored: stored, turn: turn) {
                 let byCounter = zip(read.tallies, counts).map { ($0.counter, $1) }
                 return CountedVelocity(
-                    tallies: read.tallies, event: event, counts: Dictionary(uniqueKeysWithValues: byCounter))
+                    tallies: read.tallies, event: event,
+                    counts: Dictionary(uniqueKeysWithValues: byCounter))
             }
             // A flush ended during the read, so the read may lack its counts. After several
             // attempts, one batch may be missing.

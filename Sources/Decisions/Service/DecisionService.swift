@@ -1,12 +1,12 @@
 // Answers requests: reads the facts, decides with the pure core, and applies the changes.
 
-import Database
 import Accounts
-import SignIn
 import CEL
+import Database
 import Logging
 import MailCrypto
 import RiskPolicy
+import SignIn
 import Support
 import Synchronization
 
@@ -105,13 +105,17 @@ package final class DecisionService: Sendable {
     /// - Parameters:
     ///   - lists: live lists; nil if there are none: signals that depend on them are then missing.
     ///   - executor: runs calls of the store, which block.
-    ///   - interpreting: runs policies that take long; nil for the same executor. Do not share it with health requests.
+    ///   - interpreting: runs policies that take long; nil for the same executor. Do not share it
+    ///     with health requests.
     package init(
-        store: Store, policies: any PolicySource, lists: ListsInForce? = nil, verifier: any IdentityTokenVerifying,
+        store: Store, policies: any PolicySource, lists: ListsInForce? = nil,
+        verifier: any IdentityTokenVerifying,
         log: DecisionLogBuffer,
-        commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil,
+        commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor,
+        interpreting: (any BlockingExecutor)? = nil,
         memory: DecisionMemory = DecisionMemory(),
-        breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(), now: @escaping @Sendable () -> Int64,
+        breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(),
+        now: @escaping @Sendable () -> Int64,
         logger: Logger, observe: @escaping @Sendable (DecisionRecord) -> Void = { _ in }
     ) {
         self.store = store
@@ -141,7 +145,9 @@ package final class DecisionService: Sendable {
     /// Answers a request. Throws `DecisionError` for invalid requests. A valid one always gets an
     /// answer, unless there are too many at the same time (`busy`) or its token cannot be verified
     /// now.
-    package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
+    package func decide(
+        _ question: DecisionRequest, for team: Requester
+    ) async throws -> DecisionReply {
         try question.check()
         let time = try clock()
         let app = try await app(question.clientID, of: team)
@@ -156,10 +162,15 @@ package final class DecisionService: Sendable {
             return try repeated(used, by: token, event: question.event.rawValue)
         }
         let asking = DecisionContext(
-            question: question, app: app, policy: policy, source: source, context: context, token: token, time: time,
+            question: question, app: app, policy: policy, source: source, context: context,
+            token: token, time: time,
             id: try Self.newID(now: time.seconds),
-            appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) },
-            canned: settings.canned.flatMap { canned in (token?.name ?? question.sub ?? question.appAccount).flatMap(canned) })
+            appAccountMark: question.appAccount.map {
+                store.decisionMarks.appAccount(team: team.number, account: $0)
+            },
+            canned: settings.canned.flatMap { canned in
+                (token?.name ?? question.sub ?? question.appAccount).flatMap(canned)
+            })
         if case .unavailable? = asking.canned {
             throw DecisionError.unavailable("this test subject never gets an answer", retryAfter: 2)
         }
@@ -168,7 +179,9 @@ package final class DecisionService: Sendable {
                 return try await admission.run { try await decideWithHistory(asking) }
             } catch let failure as StoreFailure where !failure.isRefusal {
                 breaker.failed()
-                logger.warning("the store does not answer: deciding without history", metadata: ["detail": "\(failure)"])
+                logger.warning(
+                    "the store does not answer: deciding without history",
+                    metadata: ["detail": "\(failure)"])
             }
         }
         return try await decideWithoutHistory(asking)
@@ -199,14 +212,17 @@ package final class DecisionService: Sendable {
         var isAnswered = false
         // A request that gets its earlier answer, or is decided again without history, must not be
         // counted twice.
-        defer { if !isAnswered, let counted { log.velocity.takeBack(counted.tallies, counted.event) } }
+        defer {
+            if !isAnswered, let counted { log.velocity.takeBack(counted.tallies, counted.event) }
+        }
         for attempt in 1...Self.attempts {
             let turn = log.velocity.turn
             let (read, rates) = try await read(asking)
             let history = read.history
             let view = view(asking, history)
             var facts = SignalSource.Facts(
-                view: view, history: history, token: asking.token?.facts, rates: rates, device: device,
+                view: view, history: history, token: asking.token?.facts, rates: rates,
+                device: device,
                 context: asking.context, time: asking.time)
             facts.lists = lists(asking)
             if let known = counted, known.event != view.event {
@@ -239,7 +255,9 @@ package final class DecisionService: Sendable {
                 return DecisionReply(body: answer, record: record)
             case .nonceConsumed(let used):
                 memory.remember(used)
-                if let token = asking.token { return try repeated(used, by: token, event: asking.question.event.rawValue) }
+                if let token = asking.token {
+                    return try repeated(used, by: token, event: asking.question.event.rawValue)
+                }
             case .changed, .boundAlready: continue
             }
         }
@@ -248,19 +266,23 @@ package final class DecisionService: Sendable {
 
     private func view(_ asking: DecisionContext, _ history: GrantHistory?) -> GrantView {
         GrantView(
-            claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
+            claimed: asking.question.event, history: history, token: asking.token?.facts,
+            isGone: asking.app.isGone,
             now: asking.time.seconds)
     }
 
     /// One read on one snapshot; the app's rates are read again every few seconds.
     private func read(_ asking: DecisionContext) async throws -> (QuestionHistory, AppRates?) {
         let (app, now) = (asking.app, asking.time.seconds)
-        let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
+        let known =
+            asking.source.readsRates
+            ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
         let read = try await store.history.read(
             HistoryRequest(
                 team: app.teamNumber, group: app.groupNumber, subject: asking.subject,
                 ratesOfApp: known == nil ? app.number : nil,
-                appAccountMark: asking.appAccountMark, velocity: velocity(asking), domainClass: domainClass(asking),
+                appAccountMark: asking.appAccountMark, velocity: velocity(asking),
+                domainClass: domainClass(asking),
                 event: { self.view(asking, $0).event }, now: now), in: reads)
         if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
         return (read, asking.source.readsRates ? known ?? read.rates : nil)
@@ -273,22 +295,29 @@ package final class DecisionService: Sendable {
             let account = asking.account
         else { return nil }
         return try await executor.run { [store] in
-            try store.devices.facts(device: device, app: asking.app.number, account: account, now: asking.time.seconds)
+            try store.devices.facts(
+                device: device, app: asking.app.number, account: account, now: asking.time.seconds)
         }
     }
 
     private func knownRates(_ app: Int64, now: Int64) -> AppRates? {
         rates.withLock { rates in
-            guard let entry = rates[app], now - entry.readAt < AppDirectory.freshness else { return nil }
+            guard let entry = rates[app], now - entry.readAt < AppDirectory.freshness else {
+                return nil
+            }
             return entry.rates
         }
     }
 
     private func decideWithoutHistory(_ asking: DecisionContext) async throws -> DecisionReply {
-        let status = asking.token.flatMap { memory.firstStatus($0.subjectMark, given: $0.facts.realUserStatus) }
-        let view = GrantView(claimed: asking.question.event, token: asking.token?.facts, rememberedStatus: status)
+        let status = asking.token.flatMap {
+            memory.firstStatus($0.subjectMark, given: $0.facts.realUserStatus)
+        }
+        let view = GrantView(
+            claimed: asking.question.event, token: asking.token?.facts, rememberedStatus: status)
         var facts = SignalSource.Facts(
-            view: view, history: nil, token: asking.token?.facts, context: asking.context, isHistoryAvailable: false,
+            view: view, history: nil, token: asking.token?.facts, context: asking.context,
+            isHistoryAvailable: false,
             time: asking.time)
         facts.lists = lists(asking)
         let record = try await compose(asking, facts, isBound: false)
@@ -297,7 +326,9 @@ package final class DecisionService: Sendable {
         if let nonce, let token = asking.token, let used = memory.consume(nonce) {
             return try repeated(used, by: token, event: asking.question.event.rawValue)
         }
-        if let velocity = velocity(asking) { log.velocity.count(velocity.tallies(view.event, inbox: nil), view.event) }
+        if let velocity = velocity(asking) {
+            log.velocity.count(velocity.tallies(view.event, inbox: nil), view.event)
+        }
         if let decisionWrite = DecisionBuilder.decisionWrite(
             record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
         {
@@ -311,31 +342,41 @@ package final class DecisionService: Sendable {
 
     /// Live lists, for a policy that reads them.
     private func lists(_ asking: DecisionContext) -> (any LiveLists)? {
-        asking.policy.policy.scope.liveLists.isEmpty ? nil : lists?.lists(team: asking.app.teamNumber)
+        asking.policy.policy.scope.liveLists.isEmpty
+            ? nil : lists?.lists(team: asking.app.teamNumber)
     }
 
-    private func compose(_ asking: DecisionContext, _ facts: SignalSource.Facts, isBound: Bool) async throws -> DecisionRecord {
+    private func compose(
+        _ asking: DecisionContext, _ facts: SignalSource.Facts, isBound: Bool
+    ) async throws -> DecisionRecord {
         let request = CompositionRequest(
-            id: asking.id, app: asking.app, claimed: asking.question.event, isNamed: asking.subject != nil,
+            id: asking.id, app: asking.app, claimed: asking.question.event,
+            isNamed: asking.subject != nil,
             appAccountMark: asking.appAccountMark, isBound: isBound, validity: settings.validity)
         let marks = store.decisionMarks
         let composed: @Sendable () -> DecisionRecord = {
-            DecisionBuilder.compose(request, facts, policy: asking.policy, signals: asking.source, marks: marks)
+            DecisionBuilder.compose(
+                request, facts, policy: asking.policy, signals: asking.source, marks: marks)
         }
-        let record = asking.policy.policy.decidesAtOnce ? composed() : try await interpreting.run(composed)
+        let record =
+            asking.policy.policy.decidesAtOnce ? composed() : try await interpreting.run(composed)
         guard let canned = asking.canned else { return record }
         return canned.applied(to: record)
     }
 
-    private func nonce(_ asking: DecisionContext, _ record: DecisionRecord, _ answer: String) -> ConsumedNonce? {
+    private func nonce(
+        _ asking: DecisionContext, _ record: DecisionRecord, _ answer: String
+    ) -> ConsumedNonce? {
         guard let token = asking.token, let mark = token.nonceMark else { return nil }
         return ConsumedNonce(
-            mark: mark, subject: token.subjectMark, claimedEvent: record.claimedEvent, event: record.event, decisionID: record.id,
+            mark: mark, subject: token.subjectMark, claimedEvent: record.claimedEvent,
+            event: record.event, decisionID: record.id,
             answer: answer, expiresAt: token.endsAt)
     }
 
     private func seen(_ history: GrantHistory?, _ now: Int64) -> (grant: Int64, at: Int64)? {
-        guard let grant = history?.grant, now - (grant.lastSeenAt ?? 0) >= Self.seenResolution else { return nil }
+        guard let grant = history?.grant, now - (grant.lastSeenAt ?? 0) >= Self.seenResolution
+        else { return nil }
         return (grant.number, now)
     }
 
@@ -346,7 +387,10 @@ package final class DecisionService: Sendable {
         if record.overriddenBy != nil {
             logger.warning(
                 "a guarantee overrode the rules of the policy",
-                metadata: ["decision": "\(record.id)", "policy": "\(record.policyName)", "hash": "\(record.policyHash)"])
+                metadata: [
+                    "decision": "\(record.id)", "policy": "\(record.policyName)",
+                    "hash": "\(record.policyHash)",
+                ])
         }
     }
 
@@ -374,7 +418,8 @@ package final class DecisionService: Sendable {
             }
             if app == nil, !breaker.isClosed {
                 throw DecisionError.unavailable(
-                    "the store is unavailable, and this host has no data about the app", retryAfter: 5)
+                    "the store is unavailable, and this host has no data about the app",
+                    retryAfter: 5)
             }
         }
         guard let app = app?.asked(by: team.number) else {
@@ -384,9 +429,12 @@ package final class DecisionService: Sendable {
     }
 
     /// The request's token, verified.
-    private func meaning(of question: DecisionRequest, app: DecisionApp, now: Int64) async throws -> VerifiedSubject? {
+    private func meaning(
+        of question: DecisionRequest, app: DecisionApp, now: Int64
+    ) async throws -> VerifiedSubject? {
         guard let token = question.identityToken else { return nil }
-        return try await meaning(of: token, nonce: question.nonce, sub: question.sub, app: app, now: now)
+        return try await meaning(
+            of: token, nonce: question.nonce, sub: question.sub, app: app, now: now)
     }
 
     /// A token, verified for an app.
@@ -394,16 +442,20 @@ package final class DecisionService: Sendable {
         of token: String, nonce: String?, sub: String?, app: DecisionApp, now: Int64
     ) async throws -> VerifiedSubject {
         let expected = ExpectedNonce(
-            nonce, form: SignIn.NonceForm(rawValue: app.nonceForm.rawValue), isRequired: app.isNonceRequired)
+            nonce, form: SignIn.NonceForm(rawValue: app.nonceForm.rawValue),
+            isRequired: app.isNonceRequired)
         let verified: VerifiedToken
         do {
-            verified = try await verifier.verify(token, audience: app.clientID, nonce: expected, now: now)
+            verified = try await verifier.verify(
+                token, audience: app.clientID, nonce: expected, now: now)
         } catch TokenVerificationFailure.rejected(let rejection) {
             statistics.countRejectedToken()
-            throw DecisionError.invalid(rejection.check == .nonce ? "/nonce" : "/identity_token", rejection.description)
+            throw DecisionError.invalid(
+                rejection.check == .nonce ? "/nonce" : "/identity_token", rejection.description)
         } catch TokenVerificationFailure.unavailable(let trouble) {
             logger.warning("a token cannot be verified now", metadata: ["detail": "\(trouble)"])
-            throw DecisionError.unavailable("the keys of the token's issuer are unavailable", retryAfter: trouble.retryAfter)
+            throw DecisionError.unavailable(
+                "the keys of the token's issuer are unavailable", retryAfter: trouble.retryAfter)
         } catch let failure as StoreFailure where !failure.isRefusal {
             breaker.failed()
             throw DecisionError.unavailable("the issuers cannot be read now", retryAfter: 5)
@@ -416,20 +468,30 @@ package final class DecisionService: Sendable {
         let marks = store.decisionMarks
         return VerifiedSubject(
             facts: TokenFacts(
-                issuedAt: claims.issuedAt, realUserStatus: claims.realUserStatus?.rawValue, hasEmail: claims.email != nil,
+                issuedAt: claims.issuedAt, realUserStatus: claims.realUserStatus?.rawValue,
+                hasEmail: claims.email != nil,
                 isExternal: !isOwn, methods: claims.authenticationMethods,
                 authenticatedAt: claims.authenticatedAt),
-            subject: isOwn ? .own(sub: claims.subject) : .external(issuer: claims.issuer, subject: claims.subject),
+            subject: isOwn
+                ? .own(sub: claims.subject)
+                : .external(issuer: claims.issuer, subject: claims.subject),
             subjectMark: marks.subject(issuer: claims.issuer, subject: claims.subject),
-            nonceMark: claims.nonce.map { marks.nonce(issuer: claims.issuer, audience: claims.audience, claim: $0) },
+            nonceMark: claims.nonce.map {
+                marks.nonce(issuer: claims.issuer, audience: claims.audience, claim: $0)
+            },
             endsAt: claims.expiresAt &+ verified.issuer.leeway, name: claims.subject)
     }
 
     /// The earlier answer for a nonce, for the same subject and event.
-    func repeated(_ used: ConsumedNonce, by token: VerifiedSubject, event: String) throws -> DecisionReply {
-        guard constantTimeEqual(used.subject, token.subjectMark), event == used.claimedEvent || event == used.event else {
+    func repeated(
+        _ used: ConsumedNonce, by token: VerifiedSubject, event: String
+    ) throws -> DecisionReply {
+        guard constantTimeEqual(used.subject, token.subjectMark),
+            event == used.claimedEvent || event == used.event
+        else {
             statistics.countRepeatedNonce()
-            throw DecisionError.conflict("the nonce was used before, for another account or event: request a new token")
+            throw DecisionError.conflict(
+                "the nonce was used before, for another account or event: request a new token")
         }
         return DecisionReply(body: used.answer, record: nil)
     }

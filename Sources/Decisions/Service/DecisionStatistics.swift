@@ -29,7 +29,8 @@ package final class DecisionStatistics: Sendable {
     package var snapshot: Snapshot { state.withLock { $0 } }
 
     func count(_ record: DecisionRecord) {
-        let kind = Kind(event: record.event, decision: record.decision, isDegraded: record.isDegraded)
+        let kind = Kind(
+            event: record.event, decision: record.decision, isDegraded: record.isDegraded)
         state.withLock { state in
             state.decisions[kind, default: 0] += 1
             if record.overriddenBy != nil { state.overrides += 1 }

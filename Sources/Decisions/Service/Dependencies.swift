@@ -18,7 +18,9 @@ extension LoadedPolicy: PolicySource {
 /// Verifies identity tokens.
 package protocol IdentityTokenVerifying: Sendable {
     /// Throws `TokenVerificationFailure`, and the errors of the issuer directory.
-    func verify(_ token: String, audience: String, nonce: ExpectedNonce?, now: Int64) async throws -> VerifiedToken
+    func verify(
+        _ token: String, audience: String, nonce: ExpectedNonce?, now: Int64
+    ) async throws -> VerifiedToken
 }
 
 extension TokenVerifier: IdentityTokenVerifying {}
@@ -32,5 +34,7 @@ package protocol BlockingExecutor: Sendable {
 /// Runs on the caller's thread: for commands, which have no other work.
 package struct InlineExecutor: BlockingExecutor {
     package init() {}
-    package func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value { try body() }
+    package func run<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value { try body() }
 }

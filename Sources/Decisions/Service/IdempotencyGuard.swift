@@ -1,4 +1,5 @@
-// Idempotency keys in front of the service: in memory first, in the store for a restart and for other hosts.
+// Idempotency keys in front of the service: in memory first, in the store for a
+// restart and for other hosts.
 
 import Accounts
 import Database
@@ -49,7 +50,8 @@ package final class IdempotencyGuard: Sendable {
     private let entries: Mutex<BoundedMemory<Key, Entry>>
 
     package init(
-        store: Store, executor: any BlockingExecutor, breaker: StoreBreaker, now: @escaping @Sendable () -> Int64
+        store: Store, executor: any BlockingExecutor, breaker: StoreBreaker,
+        now: @escaping @Sendable () -> Int64
     ) {
         self.store = store
         self.executor = executor
@@ -62,15 +64,21 @@ package final class IdempotencyGuard: Sendable {
     /// - Parameters:
     ///   - endpoint: different for each path, including ids of decisions.
     ///   - body: the octets of the request's body.
-    package func claim(team: Int64, endpoint: String, key text: String, body: [UInt8]) async throws -> Verdict {
-        let key = Key(team: team, endpoint: endpoint, mark: store.decisionMarks.idempotencyKey(text))
+    package func claim(
+        team: Int64, endpoint: String, key text: String, body: [UInt8]
+    ) async throws -> Verdict {
+        let key = Key(
+            team: team, endpoint: endpoint, mark: store.decisionMarks.idempotencyKey(text))
         let hash = SHA256.hash(body)
         let time = now()
         if let verdict = remembered(key, hash, time) { return verdict }
-        guard breaker.isClosed else { return .proceed(Claim(key: key, isStored: false, begunAt: time)) }
+        guard breaker.isClosed else {
+            return .proceed(Claim(key: key, isStored: false, begunAt: time))
+        }
         do {
             let claim = try await executor.run { [store] in
-                try store.idempotency.claim(team: key.team, endpoint: key.endpoint, key: key.mark, body: hash, now: time)
+                try store.idempotency.claim(
+                    team: key.team, endpoint: key.endpoint, key: key.mark, body: hash, now: time)
             }
             switch claim {
             case .new: return .proceed(Claim(key: key, isStored: true, begunAt: time))
@@ -117,7 +125,8 @@ package final class IdempotencyGuard: Sendable {
         // The answer is ready: it is sent even if the store cannot keep it.
         try? await executor.run { [store] in
             try store.idempotency.finish(
-                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt,
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark,
+                begunAt: claim.begunAt,
                 answer: answer)
         }
     }
@@ -130,7 +139,8 @@ package final class IdempotencyGuard: Sendable {
         guard claim.isStored else { return }
         try? await executor.run { [store] in
             try store.idempotency.abandon(
-                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt)
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark,
+                begunAt: claim.begunAt)
         }
     }
 

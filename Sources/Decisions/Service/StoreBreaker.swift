@@ -12,7 +12,9 @@ package final class StoreBreaker: Sendable {
     /// Seconds for which the store is not used after a failure.
     package static let pause = 1.0
 
-    package init(monotonic: @escaping @Sendable () -> Double = StoreBreaker.uptime) { self.monotonic = monotonic }
+    package init(monotonic: @escaping @Sendable () -> Double = StoreBreaker.uptime) {
+        self.monotonic = monotonic
+    }
 
     /// Whether to use the store.
     package var isClosed: Bool { retryAt.withLock { monotonic() >= $0 } }

@@ -3,8 +3,8 @@
 import Accounts
 import CEL
 import Database
-import Support
 import RiskPolicy
+import Support
 
 /// The number of people who would get each status, and how many of those a team has since labelled
 /// fraudulent.
@@ -45,7 +45,9 @@ package struct StatusBacktest: Sendable {
     }
 
     private mutating func add(_ policy: Policy, _ row: SQLRow) throws(StoreFailure) {
-        let (given, signals, isFraud): (Int, String, Bool) = try (row["status"], row["signals"], row["is_fraud"])
+        let (given, signals, isFraud): (Int, String, Bool) = try (
+            row["status"], row["signals"], row["is_fraud"]
+        )
         guard let before = PolicyStatus.allCases.first(where: { $0.code == given }),
             let now = CELTimestamp(seconds: try row["decided_at"]),
             let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20)

@@ -3,9 +3,9 @@
 import Accounts
 import CEL
 import Database
-import Support
 import RiskPolicy
 import SignIn
+import Support
 
 /// Reads the signals. A number that includes other teams is nil for fewer than `teamsNeeded` teams,
 /// because it would reveal one of them.
@@ -33,11 +33,17 @@ struct StatusSignals {
     }
 
     /// Unknown values are absent.
-    func values(_ connection: any DatabaseConnection) throws(StoreFailure) -> [StandardSignal: CELValue] {
+    func values(
+        _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> [StandardSignal: CELValue] {
         var values: [StandardSignal: CELValue] = [:]
-        func set(_ signal: StandardSignal, _ value: Int64?) { values[signal] = value.map(CELValue.int) }
+        func set(_ signal: StandardSignal, _ value: Int64?) {
+            values[signal] = value.map(CELValue.int)
+        }
         func hours(_ time: Int64?) -> Int64? { time.map { max(0, now - $0) / 3_600 } }
-        if let row = try connection.row("SELECT created_at, is_managed FROM users WHERE id = \(user)") {
+        if let row = try connection.row(
+            "SELECT created_at, is_managed FROM users WHERE id = \(user)")
+        {
             set(.userAge, hours(try row["created_at"]))
             values[.userManaged] = try (row["is_managed"] as Bool?).map(CELValue.bool)
         }
@@ -57,15 +63,21 @@ struct StatusSignals {
         return values
     }
 
-    private var isOfApp: SQL { "\(SQL.filter("a.team_id")) = \(team) AND \(SQL.filter("g.group_id")) = \(group)" }
+    private var isOfApp: SQL {
+        "\(SQL.filter("a.team_id")) = \(team) AND \(SQL.filter("g.group_id")) = \(group)"
+    }
 
     /// A total; nil if fewer than `teamsNeeded` teams contribute to it.
-    private func count(_ connection: any DatabaseConnection, _ sql: SQL) throws(StoreFailure) -> Int64? {
-        guard let row = try connection.row(sql), try row["teams"] as Int64 >= Self.teamsNeeded else { return nil }
+    private func count(
+        _ connection: any DatabaseConnection, _ sql: SQL
+    ) throws(StoreFailure) -> Int64? {
+        guard let row = try connection.row(sql), try row["teams"] as Int64 >= Self.teamsNeeded
+        else { return nil }
         return try row["n"]
     }
 
-    /// The same for daily counters of some of the user's accounts. Teams without a count are ignored.
+    /// The same for daily counters of some of the user's accounts. Teams
+    /// without a count are ignored.
     private func counted(
         _ connection: any DatabaseConnection, _ kind: CounterKind, days: Int64, _ accounts: SQL
     ) throws(StoreFailure) -> Int64? {
@@ -78,7 +90,9 @@ struct StatusSignals {
             """)
     }
 
-    private func ofTeams(_ connection: any DatabaseConnection, _ set: (StandardSignal, Int64?) -> Void) throws(StoreFailure) {
+    private func ofTeams(
+        _ connection: any DatabaseConnection, _ set: (StandardSignal, Int64?) -> Void
+    ) throws(StoreFailure) {
         set(
             .userTeams,
             try count(
@@ -126,7 +140,8 @@ struct StatusSignals {
     }
 
     private func of(
-        inbox: Int64, _ connection: any DatabaseConnection, _ set: (StandardSignal, Int64?) -> Void, _ hours: (Int64?) -> Int64?
+        inbox: Int64, _ connection: any DatabaseConnection, _ set: (StandardSignal, Int64?) -> Void,
+        _ hours: (Int64?) -> Int64?
     ) throws(StoreFailure) {
         let row = try connection.row(
             """
@@ -139,7 +154,8 @@ struct StatusSignals {
         set(
             .inboxBounces,
             try counted(
-                connection, .bouncedPermanently, days: 7, "a.user_id = \(user) AND a.target_inbox = \(inbox)"))
+                connection, .bouncedPermanently, days: 7,
+                "a.user_id = \(user) AND a.target_inbox = \(inbox)"))
         set(
             .inboxSignUps,
             try count(
@@ -153,7 +169,8 @@ struct StatusSignals {
     /// The facts about how the user signed in.
     /// - Parameter method: the method at the built-in page; nil at the operator's own page.
     func values(
-        of authentication: AuthenticationMethod, _ method: SignInMethod?, _ connection: any DatabaseConnection
+        of authentication: AuthenticationMethod, _ method: SignInMethod?,
+        _ connection: any DatabaseConnection
     ) throws(StoreFailure) -> [StandardSignal: CELValue] {
         var values: [StandardSignal: CELValue] = [:]
         values[.signInMethod] = method.map { .string($0.rawValue) }
@@ -177,12 +194,18 @@ struct StatusSignals {
 
 extension Policy {
     /// The input of a status policy, and its signals in the form of the log.
-    func statusInput(_ values: [StandardSignal: CELValue], now: CELTimestamp) -> (input: PolicyInput, signals: String) {
+    func statusInput(
+        _ values: [StandardSignal: CELValue], now: CELTimestamp
+    ) -> (input: PolicyInput, signals: String) {
         var input = makeInput(event: .signUp, now: now)
         var log = JSONWriter(capacity: 400)
         log.object { log in
-            for (name, value) in values.map({ ($0.key.rawValue, $0.value) }).sorted(by: { $0.0 < $1.0 }) {
-                guard let slot = slot(named: name), (try? set(slot: slot, to: value, in: &input)) != nil else { continue }
+            for (name, value) in values.map({ ($0.key.rawValue, $0.value) }).sorted(by: {
+                $0.0 < $1.0
+            }) {
+                guard let slot = slot(named: name),
+                    (try? set(slot: slot, to: value, in: &input)) != nil
+                else { continue }
                 log.signal(name, value)
             }
         }

@@ -7,8 +7,8 @@ import Synchronization
 
 /// 1.3 times the rate of requests that are written one by one (docs/decisions/070).
 ///
-/// Counts from any thread. `flush` is called several times a second; counts since the last `flush` are lost if the process is
-/// killed.
+/// Counts from any thread. `flush` is called several times a second; counts since the last `flush`
+/// are lost if the process is killed.
 package final class VelocityBuffer: Sendable {
     /// A row that is not stored yet.
     private struct Waiting {
@@ -53,7 +53,10 @@ package final class VelocityBuffer: Sendable {
                 return max(0, rows.reduce(stored.count) { $0 + $1.count })
             }
             let new = parts.reduce(into: Set<[UInt8]>()) { new, rows in
-                for (part, row) in rows where row.row.slice >= tally.since && row.stored ?? -1 < tally.since { new.insert(part) }
+                for (part, row) in rows
+                where row.row.slice >= tally.since && row.stored ?? -1 < tally.since {
+                    new.insert(part)
+                }
             }
             return min(VelocityLimits.distinct, stored.count + Int64(new.count))
         }
@@ -94,7 +97,9 @@ package final class VelocityBuffer: Sendable {
             var counts: [Int64] = []
             for (index, tally) in tallies.enumerated() {
                 let stored = stored.indices.contains(index) ? stored[index] : StoredVelocity()
-                if tally.events.contains(event) { state.add(tally, by: 1, stored: stored.own, capacity: capacity) }
+                if tally.events.contains(event) {
+                    state.add(tally, by: 1, stored: stored.own, capacity: capacity)
+                }
                 counts.append(state.count(tally, stored))
             }
             return counts
@@ -104,7 +109,9 @@ package final class VelocityBuffer: Sendable {
     /// Counts a request for which the store could not be read.
     package func count(_ tallies: [VelocityTally], _ event: PolicyEvent) {
         state.withLock { state in
-            for tally in tallies where tally.events.contains(event) { state.add(tally, by: 1, stored: nil, capacity: capacity) }
+            for tally in tallies where tally.events.contains(event) {
+                state.add(tally, by: 1, stored: nil, capacity: capacity)
+            }
         }
     }
 
@@ -136,7 +143,9 @@ package final class VelocityBuffer: Sendable {
         do {
             for (mark, parts) in taken {
                 batch.append(mark)
-                for (part, waiting) in parts { rows[VelocityRepository.Key(mark: mark, part: part)] = waiting.row }
+                for (part, waiting) in parts {
+                    rows[VelocityRepository.Key(mark: mark, part: part)] = waiting.row
+                }
                 if rows.count >= Self.batch { try write(&batch, &rows) }
             }
             try write(&batch, &rows)
@@ -157,7 +166,9 @@ package final class VelocityBuffer: Sendable {
     }
 
     /// Writes the rows of some marks and removes these marks from `writing`.
-    private func write(_ marks: inout [[UInt8]], _ rows: inout [VelocityRepository.Key: VelocityRow]) throws(StoreFailure) {
+    private func write(
+        _ marks: inout [[UInt8]], _ rows: inout [VelocityRepository.Key: VelocityRow]
+    ) throws(StoreFailure) {
         guard !rows.isEmpty else { return }
         try repository.add(rows)
         state.withLock { state in

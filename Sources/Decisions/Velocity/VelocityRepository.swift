@@ -31,7 +31,9 @@ package struct VelocityRow: Sendable, Hashable {
     package var slice: Int64
     package var endsAt: Int64
 
-    package init(count: Int64, slice: Int64, endsAt: Int64) { (self.count, self.slice, self.endsAt) = (count, slice, endsAt) }
+    package init(count: Int64, slice: Int64, endsAt: Int64) {
+        (self.count, self.slice, self.endsAt) = (count, slice, endsAt)
+    }
 }
 
 /// Stores counts.
@@ -48,7 +50,9 @@ package struct VelocityRepository: Sendable {
 
     /// The stored values, tally by tally.
     package func stored(_ tallies: [VelocityTally]) throws(StoreFailure) -> [StoredVelocity] {
-        try database.read { connection throws(StoreFailure) in try connection.storedVelocity(tallies) }
+        try database.read { connection throws(StoreFailure) in
+            try connection.storedVelocity(tallies)
+        }
     }
 
     /// Adds to rows, and creates missing ones.
@@ -59,7 +63,9 @@ package struct VelocityRepository: Sendable {
         let sorted = rows.sorted { $0.key < $1.key }
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.insert(
-                sorted.map { [$0.key.mark, $0.key.part, $0.value.slice, $0.value.count, $0.value.endsAt] },
+                sorted.map {
+                    [$0.key.mark, $0.key.part, $0.value.slice, $0.value.count, $0.value.endsAt]
+                },
                 into: "velocity (mark, part, slice, count, ends_at)",
                 """
                 ON CONFLICT (mark, part) DO UPDATE SET count = velocity.count + excluded.count, ends_at = excluded.ends_at,
@@ -69,7 +75,9 @@ package struct VelocityRepository: Sendable {
     }
 
     /// Deletes at most 1,000 rows that no longer count; returns how many.
-    package func deleteExpired(now: Int64) throws(StoreFailure) -> Int { try delete("ends_at <= \(now)", limit: 1_000) }
+    package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
+        try delete("ends_at <= \(now)", limit: 1_000)
+    }
 
     /// Number of rows beyond `limit`.
     package func excess(over limit: Int64 = VelocityLimits.rows) throws(StoreFailure) -> Int {
@@ -79,7 +87,9 @@ package struct VelocityRepository: Sendable {
 
     /// Deletes at most `limit` rows, those that end first; returns how many. Use about a thousand,
     /// so that others do not wait.
-    package func trim(_ limit: Int) throws(StoreFailure) -> Int { try delete("1 = 1", limit: Int64(limit)) }
+    package func trim(_ limit: Int) throws(StoreFailure) -> Int {
+        try delete("1 = 1", limit: Int64(limit))
+    }
 
     private func delete(_ condition: SQL, limit: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -95,7 +105,8 @@ package struct VelocityRepository: Sendable {
 extension VelocityRepository.Key: Comparable {
     package static func < (first: Self, second: Self) -> Bool {
         first.mark == second.mark
-            ? first.part.lexicographicallyPrecedes(second.part) : first.mark.lexicographicallyPrecedes(second.mark)
+            ? first.part.lexicographicallyPrecedes(second.part)
+            : first.mark.lexicographicallyPrecedes(second.mark)
     }
 }
 

@@ -40,7 +40,8 @@ package struct VelocityQuestion: Sendable {
     package var now: Int64
 
     package init(
-        counters: [PolicyCounter], team: Int64, account: String?, device: String?, context: [String: String],
+        counters: [PolicyCounter], team: Int64, account: String?, device: String?,
+        context: [String: String],
         marks: DecisionMarks, now: Int64
     ) {
         self.counters = counters
@@ -57,7 +58,9 @@ package struct VelocityQuestion: Sendable {
     ///   - event: as determined by Postern.
     ///   - inbox: a keyed hash of the account's inbox; nil if it is unknown.
     ///   - domain: the inbox's domain; nil if it is unknown or shared by many people.
-    package func tallies(_ event: PolicyEvent, inbox: [UInt8]?, domain: String? = nil) -> [VelocityTally] {
+    package func tallies(
+        _ event: PolicyEvent, inbox: [UInt8]?, domain: String? = nil
+    ) -> [VelocityTally] {
         counters.indices.filter { used[event]?.contains($0) ?? true }.compactMap { index in
             let counter = counters[index]
             guard let mark = mark(counter, counter.key, inbox, domain) else { return nil }
@@ -68,21 +71,31 @@ package struct VelocityQuestion: Sendable {
                 part = value
             }
             return VelocityTally(
-                counter: index, mark: mark, part: part, isDistinct: counter.distinct != nil, slice: slice,
-                since: (now - counter.window) / counter.slice, endsAt: (slice + 1) * counter.slice + counter.window,
+                counter: index, mark: mark, part: part, isDistinct: counter.distinct != nil,
+                slice: slice,
+                since: (now - counter.window) / counter.slice,
+                endsAt: (slice + 1) * counter.slice + counter.window,
                 events: counter.events)
         }
     }
 
-    private func mark(_ counter: PolicyCounter, _ key: PolicyCounter.Key, _ inbox: [UInt8]?, _ domain: String?) -> [UInt8]? {
+    private func mark(
+        _ counter: PolicyCounter, _ key: PolicyCounter.Key, _ inbox: [UInt8]?, _ domain: String?
+    ) -> [UInt8]? {
         let value: String? =
             switch key {
             case .account: account
             case .device: device
-            case .inbox: inbox.map { String(decoding: $0.flatMap { [0x41 + $0 >> 4, 0x41 + $0 & 15] }, as: UTF8.self) }
+            case .inbox:
+                inbox.map {
+                    String(
+                        decoding: $0.flatMap { [0x41 + $0 >> 4, 0x41 + $0 & 15] }, as: UTF8.self)
+                }
             case .inboxDomain: domain?.lowercased()
             case .context(let name): context[name]
             }
-        return value.map { marks.velocity(team: team, counter: counter.definition, key: key.text, value: $0) }
+        return value.map {
+            marks.velocity(team: team, counter: counter.definition, key: key.text, value: $0)
+        }
     }
 }

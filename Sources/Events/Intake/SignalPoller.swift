@@ -1,15 +1,15 @@
 // Fetches security event tokens by polling issuers (RFC 8936).
 
-import Database
 import Accounts
 import AsyncHTTPClient
+import Database
 import Foundation
-import Support
 import Logging
 import NIOCore
-import Transport
 import SharedSignals
 import SignIn
+import Support
+import Transport
 
 /// Polls each configured issuer; only one process polls at a time. Accepted SETs are acknowledged
 /// in the next request of the same round. If that fails, they come again and are recognized by
@@ -33,7 +33,8 @@ package final class SignalPoller: Sendable {
 
     package init(_ store: Store, issuers: any NamedIssuers, intake: SignalIntake, logger: Logger) {
         (self.store, self.issuers, self.intake, self.logger) = (store, issuers, intake, logger)
-        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
+        client = HTTPClient(
+            eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
         leader = LeaderLease(store.leases, name: Self.lease)
     }
 
@@ -78,14 +79,16 @@ package final class SignalPoller: Sendable {
                         acknowledged.append(jti)
                     } catch let refusal as IncomingSignal.Refusal {
                         refused[jti] = .object([
-                            "err": .string(refusal.error.rawValue), "description": .string(refusal.description),
+                            "err": .string(refusal.error.rawValue),
+                            "description": .string(refusal.description),
                         ])
                     }
                 }
             }
         } catch {
             logger.warning(
-                "signals of an issuer cannot be fetched yet", metadata: ["issuer": "\(poll.issuer)", "detail": "\(error)"])
+                "signals of an issuer cannot be fetched yet",
+                metadata: ["issuer": "\(poll.issuer)", "detail": "\(error)"])
         }
     }
 
@@ -96,7 +99,9 @@ package final class SignalPoller: Sendable {
         if let objection = KeySetAddress.objection(poll.url, allowingHTTP: poll.allowsHTTP) {
             throw Failure(description: objection)
         }
-        var body: JSONObject = ["maxEvents": .integer(Int64(Self.maxEvents)), "returnImmediately": .bool(true)]
+        var body: JSONObject = [
+            "maxEvents": .integer(Int64(Self.maxEvents)), "returnImmediately": .bool(true),
+        ]
         if !acknowledged.isEmpty { body["ack"] = .array(acknowledged.map(JSONValue.string)) }
         if !refused.members.isEmpty { body["setErrs"] = .object(refused) }
         var request = HTTPClientRequest(url: poll.url)
@@ -115,8 +120,12 @@ package final class SignalPoller: Sendable {
         } catch let error as HTTPClientError {
             throw Failure(description: "the request failed: \(error.shortDescription)")
         }
-        guard response.status == .ok else { throw Failure(description: "the response has status \(response.status.code)") }
-        guard let answer = try? StrictJSON.parseObject(octets, limit: Self.answerLimit), let sets = answer["sets"]?.object else {
+        guard response.status == .ok else {
+            throw Failure(description: "the response has status \(response.status.code)")
+        }
+        guard let answer = try? StrictJSON.parseObject(octets, limit: Self.answerLimit),
+            let sets = answer["sets"]?.object
+        else {
             throw Failure(description: "the response is not that of a poll")
         }
         return sets.members.compactMap { member in member.value.string.map { (member.name, $0) } }

@@ -1,7 +1,7 @@
 // Endpoints: the URLs at which groups of apps receive changes.
 
-import Database
 import Accounts
+import Database
 
 /// Sets, shows and removes event endpoints: one for each group of apps.
 package struct EndpointRepository: Sendable {
@@ -18,12 +18,15 @@ package struct EndpointRepository: Sendable {
     ///   - dialect: the form of its notifications; nil keeps the present one, which is Apple's at
     ///     first. Streams have a separate repository.
     package func set(
-        team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
+        team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false,
+        allowsPrivate: Bool = false,
         dialect: EventDialect? = nil, _ change: Change
     ) throws(StoreFailure) -> EventEndpoint {
         guard url.isSecure || allowsHTTP else {
             throw .refused(
-                .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
+                .invalid,
+                "events are sent only over https: over http anyone on the network path can read and change the traffic"
+            )
         }
         guard dialect != .sharedSignals else {
             throw .refused(.invalid, "a stream is created by its receiver, at /ssf/stream")
@@ -56,7 +59,8 @@ package struct EndpointRepository: Sendable {
         try database.makeAllDue(number)
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
-            throw .refused(.notFound, "the endpoint was removed in the meantime: see postern endpoint show")
+            throw .refused(
+                .notFound, "the endpoint was removed in the meantime: see postern endpoint show")
         }
         return try EventEndpoint(row: row)
     }
@@ -64,7 +68,9 @@ package struct EndpointRepository: Sendable {
     /// Records the result of a test delivery. The endpoint's pause and its waiting events stay
     /// unchanged, because the response to a test says nothing about them.
     /// - Parameter reason: the reason of a failure; nil if the endpoint accepted the event.
-    package func noteTest(_ endpoint: EventEndpoint, failure reason: String?, now: Int64) throws(StoreFailure) {
+    package func noteTest(
+        _ endpoint: EventEndpoint, failure reason: String?, now: Int64
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
                 reason == nil
@@ -72,14 +78,20 @@ package struct EndpointRepository: Sendable {
                     UPDATE endpoint_health SET last_success_at = \(now),
                         last_error = CASE WHEN failures = 0 THEN NULL ELSE last_error END
                     WHERE endpoint_id = \(endpoint.number)
-                    """ : "UPDATE endpoint_health SET last_error = \(reason) WHERE endpoint_id = \(endpoint.number)")
+                    """
+                    : "UPDATE endpoint_health SET last_error = \(reason) WHERE endpoint_id = \(endpoint.number)"
+            )
         }
     }
 
     /// The endpoint of an app's group; `notFound` if it has none.
-    package func endpoint(team id: String, app clientID: String?) throws(StoreFailure) -> EventEndpoint {
+    package func endpoint(
+        team id: String, app clientID: String?
+    ) throws(StoreFailure) -> EventEndpoint {
         try database.read { connection throws(StoreFailure) in
-            try find(connection, group: group(connection, team: connection.team(id), app: clientID), team: id)
+            try find(
+                connection, group: group(connection, team: connection.team(id), app: clientID),
+                team: id)
         }
     }
 
@@ -87,12 +99,15 @@ package struct EndpointRepository: Sendable {
     /// events are only in the list of all.
     /// - Parameter isCounted: if false, `pending` and `parked` are 0, because counting reads the
     ///   outbox.
-    package func endpoints(team id: String? = nil, isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
+    package func endpoints(
+        team id: String? = nil, isCounted: Bool = true
+    ) throws(StoreFailure) -> [EventEndpoint] {
         let select = isCounted ? Self.select : Self.uncounted
         return try database.read { connection throws(StoreFailure) in
             guard let id else {
-                return try connection.rows("\(select) WHERE e.removed_at IS NULL ORDER BY e.id").map(
-                    EventEndpoint.init(row:))
+                return try connection.rows("\(select) WHERE e.removed_at IS NULL ORDER BY e.id")
+                    .map(
+                        EventEndpoint.init(row:))
             }
             let team = try connection.team(id)
             return try connection.rows(
@@ -111,7 +126,9 @@ package struct EndpointRepository: Sendable {
     ) throws(StoreFailure) {
         func group(_ connection: any DatabaseConnection) throws(StoreFailure) -> AppGroup {
             let team = try connection.team(id)
-            guard isOfMailAlone else { return try self.group(connection, team: team, app: clientID) }
+            guard isOfMailAlone else {
+                return try self.group(connection, team: team, app: clientID)
+            }
             let row = try connection.row(
                 """
                 SELECT id AS group_id, primary_client_id FROM app_groups
@@ -128,15 +145,21 @@ package struct EndpointRepository: Sendable {
             let group = try group(connection)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
             try connection.run(
-                "UPDATE event_endpoints SET group_id = NULL, removed_at = \(change.now) WHERE id = \(endpoint.number)")
+                "UPDATE event_endpoints SET group_id = NULL, removed_at = \(change.now) WHERE id = \(endpoint.number)"
+            )
             try connection.audit(
-                change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(pending) pending events")
+                change, "endpoint.remove", "team:\(id)",
+                "app:\(group.title) with \(pending) pending events")
         }
     }
 
-    private func group(_ connection: any DatabaseConnection, team: Team, app clientID: String?) throws(StoreFailure) -> AppGroup {
+    private func group(
+        _ connection: any DatabaseConnection, team: Team, app clientID: String?
+    ) throws(StoreFailure) -> AppGroup {
         if let clientID { return try connection.appGroup(team: team, clientID: clientID) }
-        guard let group = try connection.knownUsualGroup(team: team) else { throw Self.unknown(team.id) }
+        guard let group = try connection.knownUsualGroup(team: team) else {
+            throw Self.unknown(team.id)
+        }
         return group
     }
 
@@ -161,7 +184,8 @@ package struct EndpointRepository: Sendable {
     }
 
     static let select = select(
-        pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
+        pending:
+            "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
         parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
     static let uncounted = select(pending: "0", parked: "0")
 
@@ -185,8 +209,11 @@ extension EventEndpoint {
         }
         try self.init(
             number: row["id"], groupNumber: row["group_id"], audience: row["audience"], url: url,
-            allowsPrivate: row["allow_private"], failures: row["failures"], retryAt: row["retry_at"],
-            lastError: row["last_error"], lastSuccessAt: row["last_success_at"], createdAt: row["created_at"],
-            pending: row["pending"], parked: row["parked"], dialect: row["dialect"], stream: StreamState(row: row))
+            allowsPrivate: row["allow_private"], failures: row["failures"],
+            retryAt: row["retry_at"],
+            lastError: row["last_error"], lastSuccessAt: row["last_success_at"],
+            createdAt: row["created_at"],
+            pending: row["pending"], parked: row["parked"], dialect: row["dialect"],
+            stream: StreamState(row: row))
     }
 }

@@ -37,7 +37,9 @@ package struct LeaseRepository: Sendable {
 
     /// Takes the lease if its state is still `seen`; nil if it is not. Durable: a fence is never
     /// given twice.
-    package func take(_ name: String, seen: LeaseState, holder: String) throws(StoreFailure) -> Lease? {
+    package func take(
+        _ name: String, seen: LeaseState, holder: String
+    ) throws(StoreFailure) -> Lease? {
         try database.write(.durable) { connection throws(StoreFailure) in
             let fence: Int64? = try connection.value(
                 """
@@ -51,10 +53,14 @@ package struct LeaseRepository: Sendable {
     }
 
     /// Shows other processes that the holder works; false if it does not have the lease any longer.
-    package func renew(_ lease: Lease) throws(StoreFailure) -> Bool { try change(lease, "beat = beat + 1") }
+    package func renew(_ lease: Lease) throws(StoreFailure) -> Bool {
+        try change(lease, "beat = beat + 1")
+    }
 
     /// Releases the lease if this holder still has it: another process may take it at once.
-    package func release(_ lease: Lease) throws(StoreFailure) { _ = try change(lease, "holder = '', beat = beat + 1") }
+    package func release(_ lease: Lease) throws(StoreFailure) {
+        _ = try change(lease, "holder = '', beat = beat + 1")
+    }
 
     private func change(_ lease: Lease, _ assignments: SQL) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -71,6 +77,7 @@ extension DatabaseConnection {
     /// Whether the holder still has the lease, in this transaction.
     func holds(_ lease: Lease) throws(StoreFailure) -> Bool {
         try row(
-            "SELECT fence FROM leases WHERE name = \(lease.name) AND fence = \(lease.fence) AND holder = \(lease.holder)") != nil
+            "SELECT fence FROM leases WHERE name = \(lease.name) AND fence = \(lease.fence) AND holder = \(lease.holder)"
+        ) != nil
     }
 }

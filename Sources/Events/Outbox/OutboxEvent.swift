@@ -1,13 +1,16 @@
 // Events to be delivered, results of attempts, and endpoints.
 
-import Database
 import Accounts
+import Database
 
 /// An event to be delivered to an endpoint.
 package struct OutboxEvent: Sendable, Hashable {
-    package enum State: String, SQLCodable, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
+    package enum State: String, SQLCodable, Sendable, Hashable, CaseIterable {
+        case pending, delivered, parked
+    }
 
-    /// The position in the outbox: events of one account to one endpoint are delivered in this order.
+    /// The position in the outbox: events of one account to one endpoint are
+    /// delivered in this order.
     package let number: Int64
     /// The same at every attempt.
     package let jti: String
@@ -58,7 +61,10 @@ package struct DeliveryFailure: Sendable, Hashable {
     /// The earliest time of the endpoint's next attempt, if the endpoint failed.
     package let retryEndpointAt: Int64
 
-    package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
+    package init(
+        reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64,
+        retryEndpointAt: Int64
+    ) {
         self.reason = reason
         self.isEndpoints = isEndpoints
         self.endpointFailures = endpointFailures
@@ -73,7 +79,9 @@ package struct DeliveryResult: Sendable {
     /// Nil if the endpoint accepted the event.
     package let failure: DeliveryFailure?
 
-    package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
+    package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) {
+        (self.event, self.failure) = (event, failure)
+    }
 }
 
 /// The URL at which a group of apps receives changes.
@@ -104,8 +112,10 @@ extension OutboxEvent {
     /// A test event that is not in the outbox.
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
-            number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
-            sub: "test", email: nil, decisionID: nil, detail: nil, transaction: nil, eventTime: now * 1000, createdAt: now,
+            number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience,
+            accountNumber: 0, type: .test,
+            sub: "test", email: nil, decisionID: nil, detail: nil, transaction: nil,
+            eventTime: now * 1000, createdAt: now,
             state: .pending, attempts: 0,
             lastAttemptAt: 0,
             nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)

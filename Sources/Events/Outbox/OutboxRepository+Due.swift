@@ -19,7 +19,8 @@ extension OutboxRepository {
     ///     least recently, due or not.
     ///   - window: the maximum number of examined events.
     package func due(
-        endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
+        endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window,
+        under lease: Lease
     ) throws(StoreFailure) -> [OutboxEvent]? {
         try database.read { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return nil }
@@ -30,7 +31,9 @@ extension OutboxRepository {
                 let heads = try connection.rows(for: heads(connection, endpoint, window)) {
                     "\(Self.select) WHERE o.id IN \($0)"
                 }.map(OutboxEvent.init(row:))
-                return Array(heads.sorted { ($0.lastAttemptAt, $0.number) < ($1.lastAttemptAt, $1.number) }.prefix(limit))
+                return Array(
+                    heads.sorted { ($0.lastAttemptAt, $0.number) < ($1.lastAttemptAt, $1.number) }
+                        .prefix(limit))
             }
             return try heads(connection, endpoint, dueAt: now, limit: limit, window: window)
         }
@@ -53,7 +56,8 @@ extension OutboxRepository {
     ///   - time: the latest time at which they are due.
     ///   - window: the maximum number of examined events.
     func heads(
-        _ connection: any DatabaseConnection, _ endpoint: Int64, dueAt time: Int64, limit: Int, window: Int = window
+        _ connection: any DatabaseConnection, _ endpoint: Int64, dueAt time: Int64, limit: Int,
+        window: Int = window
     ) throws(StoreFailure) -> [OutboxEvent] {
         let isDue: SQL = """
             state = 'pending' AND endpoint_id = \(endpoint) AND next_attempt_at <= \(time) ORDER BY next_attempt_at, id LIMIT
@@ -69,10 +73,13 @@ extension OutboxRepository {
             ORDER BY o.next_attempt_at, o.id LIMIT \(limit)
             """
         ).map(OutboxEvent.init(row:))
-        guard found.count < limit, try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET \(window)") != nil
+        guard found.count < limit,
+            try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET \(window)") != nil
         else { return found }
         let known = Set(found.map(\.number))
-        found += try connection.rows(for: heads(connection, endpoint, window).filter { !known.contains($0) }) {
+        found += try connection.rows(
+            for: heads(connection, endpoint, window).filter { !known.contains($0) }
+        ) {
             "\(Self.select) WHERE o.id IN \($0) AND o.next_attempt_at <= \(time)"
         }.map(OutboxEvent.init(row:)).sorted { $0.number < $1.number }
         return Array(found.prefix(limit))
@@ -80,9 +87,12 @@ extension OutboxRepository {
 
     /// The first pending event of each of `count` accounts, beginning at a random one: one index
     /// step for each, even if many wait.
-    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
+    private func heads(
+        _ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int
+    ) throws(StoreFailure) -> [Int64] {
         let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
-        let last: Int64? = try connection.value("SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")
+        let last: Int64? = try connection.value(
+            "SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")
         guard let last else { return [] }
         func first(after account: SQL) -> SQL {
             "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"

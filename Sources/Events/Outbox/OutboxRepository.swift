@@ -1,7 +1,7 @@
 // The outbox: events wait in it until their endpoint has accepted them.
 
-import Database
 import Accounts
+import Database
 import MailCrypto
 import Support
 
@@ -70,7 +70,8 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Endpoints with waiting events, except polled ones. For a stopped stream, only events about itself are sent.
+    /// Endpoints with waiting events, except polled ones. For a stopped stream, only
+    /// events about itself are sent.
     /// - Parameter isCounted: if false, `pending` and `parked` are 0, because counting takes long
     ///   if many wait.
     package func waitingEndpoints(isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
@@ -88,28 +89,38 @@ package struct OutboxRepository: Sendable {
 
     /// Records results of attempts, in the order in which they ended. If another process has the
     /// lease, writes nothing and returns false.
-    package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
+    package func recordResults(
+        _ results: [DeliveryResult], under lease: Lease, now: Int64
+    ) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
             try markDelivered(results.filter { $0.failure == nil }.map(\.event), connection, now)
             for result in results {
-                if let failure = result.failure { try markFailed(result.event, failure, connection, now) }
+                if let failure = result.failure {
+                    try markFailed(result.event, failure, connection, now)
+                }
             }
             // Events that ended together are one result for their endpoint: the last one. A refused
             // event counts only if there is no other.
-            for (endpoint, words) in Dictionary(grouping: results, by: \.event.endpointNumber).sorted(by: { $0.key < $1.key }) {
+            for (endpoint, words) in Dictionary(grouping: results, by: \.event.endpointNumber)
+                .sorted(by: { $0.key < $1.key })
+            {
                 let word = words.last { $0.failure?.isEndpoints != false }
                 if let failure = word?.failure {
                     try noteFailure(of: endpoint, failure, connection)
                 } else {
-                    try noteAnswer(of: endpoint, refusal: word == nil ? words.last?.failure?.reason : nil, connection, now)
+                    try noteAnswer(
+                        of: endpoint, refusal: word == nil ? words.last?.failure?.reason : nil,
+                        connection, now)
                 }
             }
             return true
         }
     }
 
-    private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws(StoreFailure) {
+    private func markDelivered(
+        _ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64
+    ) throws(StoreFailure) {
         try connection.run(for: events.map(\.number)) {
             """
             UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
@@ -120,7 +131,8 @@ package struct OutboxRepository: Sendable {
     }
 
     private func markFailed(
-        _ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection, _ now: Int64
+        _ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection,
+        _ now: Int64
     ) throws(StoreFailure) {
         try connection.run(
             """
@@ -133,10 +145,12 @@ package struct OutboxRepository: Sendable {
     /// Records that the endpoint works, even if it refuses an event with a reason. After failures,
     /// some events that wait for it become due.
     private func noteAnswer(
-        of endpoint: Int64, refusal reason: String?, _ connection: any DatabaseConnection, _ now: Int64
+        of endpoint: Int64, refusal reason: String?, _ connection: any DatabaseConnection,
+        _ now: Int64
     ) throws(StoreFailure) {
         let row = try connection.row(
-            "SELECT failures, retry_at, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
+            "SELECT failures, retry_at, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)"
+        )
         guard let row else { return }
         let (failures, retryAt, lastSuccess): (Int, Int64, Int64?) = try (
             row["failures"], row["retry_at"], row["last_success_at"]
@@ -155,13 +169,16 @@ package struct OutboxRepository: Sendable {
     }
 
     @discardableResult
-    private func wake(_ connection: any DatabaseConnection, _ endpoint: Int64, _ now: Int64) throws(StoreFailure) -> Bool {
+    private func wake(
+        _ connection: any DatabaseConnection, _ endpoint: Int64, _ now: Int64
+    ) throws(StoreFailure) -> Bool {
         try connection.makeDue(endpoint, at: now, triedBefore: now - Self.wakeAfter + 1)
     }
 
     /// Makes more events of an endpoint due that wait because it failed, now that it works. Returns
     /// whether there may be more. Does nothing if another process has the lease.
-    package func wake(endpoint: Int64, under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
+    package func wake(endpoint: Int64, under lease: Lease, now: Int64) throws(StoreFailure) -> Bool
+    {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
             return try wake(connection, endpoint, now)
@@ -184,7 +201,9 @@ package struct OutboxRepository: Sendable {
     /// - Parameters:
     ///   - event: maximum wait of an event in seconds from now.
     ///   - endpoint: maximum wait of an endpoint.
-    package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws(StoreFailure) -> Int {
+    package func endImpossibleWaits(
+        event: Int64, endpoint: Int64, now: Int64
+    ) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             // An endpoint may request a longer wait than an event has. If one of its events waits
             // too long, the same wrong clock set both.
@@ -213,7 +232,9 @@ package struct OutboxRepository: Sendable {
 
     /// Gives up events that waited for three days; returns how many.
     package func parkExpired(now: Int64) throws(StoreFailure) -> Int {
-        try database.untilNoneIsLeft("SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)") {
+        try database.untilNoneIsLeft(
+            "SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)"
+        ) {
             connection, events throws(StoreFailure) in
             try connection.run(for: events) {
                 "\(Self.parking(now)) WHERE id IN \($0) AND state = 'pending' AND park_at <= \(now)"
@@ -248,7 +269,8 @@ package struct OutboxRepository: Sendable {
     /// meantime.
     /// - Parameter error: the reason, if it is not stored yet.
     static func parking(_ now: Int64, error: String? = nil) -> SQL {
-        let isThere: SQL = "(account_id = 0 OR EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id))"
+        let isThere: SQL =
+            "(account_id = 0 OR EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id))"
         return """
             UPDATE outbox SET state = 'parked', ended_at = \(now), last_error = COALESCE(\(error), last_error),
                 email = CASE WHEN \(isThere) THEN email ELSE NULL END, detail = CASE WHEN \(isThere) THEN detail ELSE NULL END
@@ -260,28 +282,37 @@ package struct OutboxRepository: Sendable {
     /// Events, the newest first.
     /// - Parameter before: only those with a lower number.
     package func events(
-        team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil, jti: String? = nil, before: Int64? = nil,
+        team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil,
+        jti: String? = nil, before: Int64? = nil,
         limit: Int = 100
     ) throws(StoreFailure) -> [OutboxEvent] {
         try database.read { connection throws(StoreFailure) in
             let page: SQL = "o.id < \(before ?? .max) ORDER BY o.id DESC LIMIT \(limit)"
             if jti == nil, account == nil, team != nil || state != nil {
-                let places = try OutboxPlaces(connection, team: team, state.map { [$0] } ?? OutboxEvent.State.allCases)
-                return try connection.rows(for: places.newest(connection, page, limit)) { "\(Self.select) WHERE o.id IN \($0)" }
-                    .map(OutboxEvent.init(row:)).sorted { $0.number > $1.number }
+                let places = try OutboxPlaces(
+                    connection, team: team, state.map { [$0] } ?? OutboxEvent.State.allCases)
+                return try connection.rows(for: places.newest(connection, page, limit)) {
+                    "\(Self.select) WHERE o.id IN \($0)"
+                }
+                .map(OutboxEvent.init(row:)).sorted { $0.number > $1.number }
             }
             var conditions: [SQL] = []
-            if let team { conditions.append(EndpointRepository.isOf(team: try connection.team(team).number)) }
+            if let team {
+                conditions.append(EndpointRepository.isOf(team: try connection.team(team).number))
+            }
             if let state { conditions.append("o.state = \(state)") }
             if let account { conditions.append("o.account_id = \(account)") }
             if let jti { conditions.append("o.jti = \(jti)") }
-            return try connection.rows("\(Self.select) WHERE \(SQL.all(conditions + [page]))").map(OutboxEvent.init(row:))
+            return try connection.rows("\(Self.select) WHERE \(SQL.all(conditions + [page]))").map(
+                OutboxEvent.init(row:))
         }
     }
 
     /// Makes given-up events pending again, for three more days: one, or all of a team. Returns how
     /// many.
-    package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
+    package func retry(
+        jti: String? = nil, team: String? = nil, _ change: Change
+    ) throws(StoreFailure) -> Int {
         // Also if a later step fails, because the events of earlier steps are due.
         defer { signal.raise() }
         return try database.inSteps(.durable) { connection throws(StoreFailure) in
@@ -300,25 +331,34 @@ package struct OutboxRepository: Sendable {
                     AND endpoint_id IN (SELECT endpoint_id FROM outbox WHERE id IN \($0) AND state = 'pending')
                 """
             }
-            try connection.audit(change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
+            try connection.audit(
+                change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")",
+                "\(count) events")
             return count
         }
     }
 
     /// Gives up pending events on request: one, or all of a team. Returns how many.
-    package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
+    package func park(
+        jti: String? = nil, team: String? = nil, _ change: Change
+    ) throws(StoreFailure) -> Int {
         try database.inSteps(.durable) { connection throws(StoreFailure) in
             try places(connection, [.pending], jti: jti, team: team)
         } change: { connection, events throws(StoreFailure) in
-            let count = try connection.run(for: events) { "\(Self.parking(change.now)) WHERE id IN \($0) AND state = 'pending'" }
-            try connection.audit(change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
+            let count = try connection.run(for: events) {
+                "\(Self.parking(change.now)) WHERE id IN \($0) AND state = 'pending'"
+            }
+            try connection.audit(
+                change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")",
+                "\(count) events")
             return count
         }
     }
 
     /// The events that `park` and `retry` change.
     private func places(
-        _ connection: any DatabaseConnection, _ states: [OutboxEvent.State], jti: String?, team: String?
+        _ connection: any DatabaseConnection, _ states: [OutboxEvent.State], jti: String?,
+        team: String?
     ) throws(StoreFailure) -> OutboxPlaces {
         guard let jti else { return try OutboxPlaces(connection, team: team, states) }
         guard try connection.row("\(Self.select) WHERE o.jti = \(jti)") != nil else {
@@ -336,7 +376,8 @@ package struct OutboxRepository: Sendable {
                     .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil,
                     jti: Base32.characters(fromRandom: octets),
                     at: EventMoment(change.now))
-                try connection.audit(change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
+                try connection.audit(
+                    change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
                 return octets
             })
         signal.raise()
@@ -359,12 +400,16 @@ extension OutboxEvent {
     init(row: SQLRow) throws(StoreFailure) {
         let createdAt: Int64 = try row["created_at"]
         try self.init(
-            number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],
-            accountNumber: row["account_id"], type: row["type"], sub: row["sub"], email: row["email"],
-            decisionID: row["decision_id"], detail: row["detail"], transaction: row["txn"], eventTime: row["event_time"],
+            number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"],
+            audience: row["audience"],
+            accountNumber: row["account_id"], type: row["type"], sub: row["sub"],
+            email: row["email"],
+            decisionID: row["decision_id"], detail: row["detail"], transaction: row["txn"],
+            eventTime: row["event_time"],
             createdAt: createdAt, state: row["state"],
             attempts: row["attempts"],
-            lastAttemptAt: row["last_attempt_at"] ?? 0, nextAttemptAt: max(row["next_attempt_at"], createdAt),
+            lastAttemptAt: row["last_attempt_at"] ?? 0,
+            nextAttemptAt: max(row["next_attempt_at"], createdAt),
             parkAt: row["park_at"], lastError: row["last_error"], endedAt: row["ended_at"])
     }
 }

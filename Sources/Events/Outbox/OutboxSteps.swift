@@ -17,7 +17,9 @@ extension Database {
         while true {
             let events: [Int64] = try values("\(search) LIMIT \(OutboxRepository.step)")
             guard !events.isEmpty else { return count }
-            count += try write(.relaxed) { connection throws(StoreFailure) in try change(connection, events) }
+            count += try write(.relaxed) { connection throws(StoreFailure) in
+                try change(connection, events)
+            }
             guard events.count == OutboxRepository.step else { return count }
         }
     }
@@ -25,18 +27,24 @@ extension Database {
     /// Changes the events that exist at the beginning.
     /// - Parameters:
     ///   - places: returns the places of the events; read once.
-    ///   - change: changes these events if unchanged since the search; returns how many. Called at least once.
+    ///   - change: changes these events if unchanged since the search; returns how many.
+    ///     Called at least once.
     /// - Returns: the number of changed events.
     func inSteps(
         _ durability: Durability, _ places: TransactionBody<OutboxPlaces>,
         change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
     ) throws(StoreFailure) -> Int {
         let (places, last): (OutboxPlaces, Int64) = try read { connection throws(StoreFailure) in
-            (try places(connection), try connection.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
+            (
+                try places(connection),
+                try connection.value("SELECT MAX(id) AS last FROM outbox") ?? 0
+            )
         }
         var (count, step, isFirst) = (0, [Int64](), true)
         func write() throws(StoreFailure) {
-            count += try self.write(durability) { connection throws(StoreFailure) in try change(connection, step) }
+            count += try self.write(durability) { connection throws(StoreFailure) in
+                try change(connection, step)
+            }
             (step, isFirst) = ([], false)
         }
         for place in places.conditions {
@@ -60,7 +68,9 @@ extension DatabaseConnection {
     /// Makes some events of an endpoint due that would wait longer; returns whether there may be
     /// more.
     /// - Parameter time: only events that were last tried before it; nil for all.
-    func makeDue(_ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil) throws(StoreFailure) -> Bool {
+    func makeDue(
+        _ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil
+    ) throws(StoreFailure) -> Bool {
         let tried: SQL = if let time { "last_attempt_at < \(time)" } else { "1 = 1" }
         return try run(
             """
@@ -93,7 +103,9 @@ struct OutboxPlaces: Sendable {
     init(_ conditions: [SQL]) { self.conditions = conditions }
 
     /// The endpoints of a team, or of all teams, that have events in these states.
-    init(_ connection: any DatabaseConnection, team: String?, _ states: [OutboxEvent.State]) throws(StoreFailure) {
+    init(
+        _ connection: any DatabaseConnection, team: String?, _ states: [OutboxEvent.State]
+    ) throws(StoreFailure) {
         let ofTeam: SQL =
             try team.map { id throws(StoreFailure) in
                 EndpointRepository.isOf(team: try connection.team(id).number)
@@ -116,9 +128,13 @@ struct OutboxPlaces: Sendable {
 
     /// The highest numbers of all places.
     /// - Parameter page: the condition and order in each place, for at most `limit` events.
-    func newest(_ connection: any DatabaseConnection, _ page: SQL, _ limit: Int) throws(StoreFailure) -> [Int64] {
+    func newest(
+        _ connection: any DatabaseConnection, _ page: SQL, _ limit: Int
+    ) throws(StoreFailure) -> [Int64] {
         var found: [Int64] = []
-        for place in conditions { found += try connection.values("SELECT o.id FROM outbox o WHERE \(place) AND \(page)") }
+        for place in conditions {
+            found += try connection.values("SELECT o.id FROM outbox o WHERE \(place) AND \(page)")
+        }
         return Array(found.sorted(by: >).prefix(limit))
     }
 }

@@ -3,8 +3,8 @@
 
 import Accounts
 import Database
-import Support
 import SharedSignals
+import Support
 
 extension StreamStatus: SQLCodable {}
 
@@ -49,7 +49,8 @@ package struct EventStream: Sendable, Hashable {
     /// `events_delivered`.
     package var delivered: [String] { StreamEvents.delivered(requested) }
 
-    /// The stream configuration (SSF 1.0 section 8.1.1). The receiver's value for the Authorization field is never returned.
+    /// The stream configuration (SSF 1.0 section 8.1.1). The receiver's value for the Authorization
+    /// field is never returned.
     /// - Parameter issuer: our own `iss`.
     package func configuration(issuer: String) -> JSONObject {
         func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
@@ -60,7 +61,8 @@ package struct EventStream: Sendable, Hashable {
         configuration["events_requested"] = requested.map(list)
         configuration["events_delivered"] = list(delivered)
         configuration["delivery"] = .object([
-            "method": .string(isPolled ? StreamDelivery.pollMethod : StreamDelivery.pushMethod), "endpoint_url": .string(url),
+            "method": .string(isPolled ? StreamDelivery.pollMethod : StreamDelivery.pushMethod),
+            "endpoint_url": .string(url),
         ])
         configuration["description"] = description.map(JSONValue.string)
         return configuration
@@ -75,9 +77,11 @@ package struct EventStream: Sendable, Hashable {
 }
 
 extension EventStream {
-    /// The columns for `init(row:)`, from `event_streams s`, its endpoint `e` and the team `t` of the stream.
+    /// The columns for `init(row:)`, from `event_streams s`, its endpoint `e` and
+    /// the team `t` of the stream.
     static let select = select(
-        pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
+        pending:
+            "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
         parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
     /// Without the counts: receivers do not see them, and request streams often.
     static let uncounted = select(pending: "0", parked: "0")
@@ -95,7 +99,8 @@ extension EventStream {
         let requested: [String]?
         do {
             requested = try (row["requested"] as String?).map { text in
-                try StrictJSON.parse(Array(text.utf8), limit: text.utf8.count).array?.compactMap(\.string) ?? []
+                try StrictJSON.parse(Array(text.utf8), limit: text.utf8.count).array?.compactMap(
+                    \.string) ?? []
             }
         } catch let failure as StoreFailure {
             throw failure
@@ -103,8 +108,11 @@ extension EventStream {
             throw .permanent(.unexpectedData, "what a stream requests cannot be read")
         }
         try self.init(
-            number: row["endpoint_id"], id: row["stream_id"], teamID: row["handle"], audience: row["audience"],
-            isPolled: row["is_polled"], url: row["url"], status: row["status"], reason: row["reason"], requested: requested,
-            description: row["description"], createdAt: row["created_at"], pending: row["pending"], parked: row["parked"])
+            number: row["endpoint_id"], id: row["stream_id"], teamID: row["handle"],
+            audience: row["audience"],
+            isPolled: row["is_polled"], url: row["url"], status: row["status"],
+            reason: row["reason"], requested: requested,
+            description: row["description"], createdAt: row["created_at"], pending: row["pending"],
+            parked: row["parked"])
     }
 }

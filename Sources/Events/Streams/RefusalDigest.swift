@@ -2,9 +2,9 @@
 
 import Accounts
 import Database
-import Support
 import MailCrypto
 import SharedSignals
+import Support
 
 extension StreamRepository {
     /// Seconds after an hour in which hosts record their refusals of that hour.
@@ -45,10 +45,15 @@ extension StreamRepository {
             """)
         // Another host may have reported first.
         guard let row else { return false }
-        let (stream, team, status): (String, Int64?, StreamStatus) = try (row["stream_id"], row["team_id"], row["status"])
+        let (stream, team, status): (String, Int64?, StreamStatus) = try (
+            row["stream_id"], row["team_id"], row["status"]
+        )
         let first = max(try row["refusals_until"], hour - Self.longest)
-        try connection.run("UPDATE event_streams SET refusals_until = \(hour) WHERE endpoint_id = \(endpoint)")
-        guard let team, status != .disabled, try WantedEvents(row: row).contains(.refusals) else { return false }
+        try connection.run(
+            "UPDATE event_streams SET refusals_until = \(hour) WHERE endpoint_id = \(endpoint)")
+        guard let team, status != .disabled, try WantedEvents(row: row).contains(.refusals) else {
+            return false
+        }
         let found = try connection.rows(
             """
             SELECT answer, reason, source, CAST(SUM(count) AS BIGINT) AS count FROM rejections
@@ -69,12 +74,14 @@ extension StreamRepository {
                 ]))
         }
         let detail: JSONObject = [
-            "from": .integer((first + 1) * 3_600), "to": .integer((hour + 1) * 3_600), "total": .integer(total),
+            "from": .integer((first + 1) * 3_600), "to": .integer((hour + 1) * 3_600),
+            "total": .integer(total),
             "refusals": .array(refusals),
         ]
         let jti = Base32.characters(fromRandom: try SecureRandom.octets(32))
         try connection.post(
-            .refusals, endpoint: endpoint, account: 0, sub: stream, email: nil, detail: JSONValue.object(detail).text, jti: jti,
+            .refusals, endpoint: endpoint, account: 0, sub: stream, email: nil,
+            detail: JSONValue.object(detail).text, jti: jti,
             txn: jti, at: EventMoment(now))
         return true
     }

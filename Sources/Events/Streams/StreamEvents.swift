@@ -1,8 +1,8 @@
 // Maps changes to security events: the only place where our types become payloads.
 
 import Accounts
-import Support
 import SharedSignals
+import Support
 
 package enum StreamEvents {
     /// `events_delivered` for the events that a receiver requested, nil for all; unknown URIs are
@@ -14,28 +14,36 @@ package enum StreamEvents {
     /// The types that a receiver requested, in the form of `event_streams.types`.
     static func types(_ requested: [String]?) -> String? {
         guard let requested else { return nil }
-        return EventType.allCases.filter { requested.contains($0.facts.uri) }.map(\.rawValue).joined(separator: " ")
+        return EventType.allCases.filter { requested.contains($0.facts.uri) }.map(\.rawValue)
+            .joined(separator: " ")
     }
 
-    /// The levels of assurance are those of `acr` in identity tokens, with `mail` for a link or a code by mail.
+    /// The levels of assurance are those of `acr` in identity tokens, with `mail`
+    /// for a link or a code by mail.
     static let assuranceNamespace = "postern"
 
     /// The SET of an event. The same values give the same claims, so that repetitions are equal.
     /// - Parameters:
     ///   - stream: `stream_id`.
     ///   - issuer: our own `iss`.
-    package static func token(_ event: OutboxEvent, stream: String, issuer: String) -> SecurityEventToken {
+    package static func token(
+        _ event: OutboxEvent, stream: String, issuer: String
+    ) -> SecurityEventToken {
         SecurityEventToken(
             issuer: issuer, audience: event.audience, id: event.jti, issuedAt: event.createdAt,
             transaction: event.transaction ?? event.jti, happenedAt: event.eventTime / 1_000,
             event: self.event(event, stream, issuer))
     }
 
-    private static func event(_ event: OutboxEvent, _ stream: String, _ issuer: String) -> SecurityEvent {
+    private static func event(
+        _ event: OutboxEvent, _ stream: String, _ issuer: String
+    ) -> SecurityEvent {
         let uri = event.type.facts.uri
         let user = SubjectIdentifier.issuerSubject(issuer: issuer, subject: event.sub)
         let time = event.eventTime / 1_000
-        func caep(_ initiator: SecurityEvent.Initiator, _ reason: String, _ claims: JSONObject = [:]) -> SecurityEvent {
+        func caep(
+            _ initiator: SecurityEvent.Initiator, _ reason: String, _ claims: JSONObject = [:]
+        ) -> SecurityEvent {
             .caep(uri, of: user, at: time, by: initiator, reason: reason, claims)
         }
         let words = (event.detail ?? "").split(separator: " ").map { JSONValue.string(String($0)) }
@@ -50,7 +58,8 @@ package enum StreamEvents {
             // subject is the account.
             var payload: JSONObject = [:]
             payload["new-value"] = event.email.map(JSONValue.string)
-            return SecurityEvent(uri, of: event.detail.map(SubjectIdentifier.email) ?? user, payload)
+            return SecurityEvent(
+                uri, of: event.detail.map(SubjectIdentifier.email) ?? user, payload)
         case .consentRevoked: return caep(.user, "The user no longer uses the app.")
         case .sessionRevoked: return caep(.user, "The user ended all sessions.")
         case .credentialChange:
@@ -64,7 +73,8 @@ package enum StreamEvents {
             return caep(
                 .user, "How the user can sign in changed.",
                 [
-                    "namespace": .string(assuranceNamespace), "previous_level": words[0], "current_level": words[1],
+                    "namespace": .string(assuranceNamespace), "previous_level": words[0],
+                    "current_level": words[1],
                     "change_direction": words[2],
                 ])
         case .checkObjected:
@@ -74,7 +84,9 @@ package enum StreamEvents {
         case .inboxSuspended, .inboxResumed, .spamComplaint:
             return SecurityEvent(uri, of: user, ["event_timestamp": .integer(time)])
         case .refusals, .streamUpdated:
-            let payload = event.detail.flatMap { try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count) }
+            let payload = event.detail.flatMap {
+                try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count)
+            }
             return SecurityEvent(uri, of: .opaque(stream), payload ?? [:])
         case .verification, .test:
             var payload: JSONObject = [:]

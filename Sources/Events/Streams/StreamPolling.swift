@@ -19,7 +19,8 @@ extension OutboxRepository {
 
     /// Records which events a receiver accepted and refused. Repetitions, and events of other
     /// streams, change nothing. A refused SET is not sent again, unless the operator retries it.
-    package func note(_ request: PollRequest, stream: EventStream, now: Int64) throws(StoreFailure) {
+    package func note(_ request: PollRequest, stream: EventStream, now: Int64) throws(StoreFailure)
+    {
         guard !request.acknowledged.isEmpty || !request.refused.isEmpty else { return }
         let ofStream: SQL = "endpoint_id = \(stream.number) AND state = 'pending'"
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -34,9 +35,12 @@ extension OutboxRepository {
             for (jti, error) in request.refused {
                 let reason = "the receiver refused it" + (error.map { " (\($0.rawValue))" } ?? "")
                 try connection.run(
-                    "\(Self.parking(now, error: reason)), attempts = attempts + 1 WHERE jti = \(jti) AND \(ofStream)")
+                    "\(Self.parking(now, error: reason)), attempts = attempts + 1 WHERE jti = \(jti) AND \(ofStream)"
+                )
             }
-            try connection.run("UPDATE endpoint_health SET last_success_at = \(now) WHERE endpoint_id = \(stream.number)")
+            try connection.run(
+                "UPDATE endpoint_health SET last_success_at = \(now) WHERE endpoint_id = \(stream.number)"
+            )
         }
     }
 

@@ -21,13 +21,17 @@ struct AccessGate: RouterMiddleware {
     var tokens: TokenHolders?
 
     func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+        _ request: Request, context: APIContext,
+        next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         let principal: Principal
         do { principal = try await authenticate(request, context) } catch var problem as Problem {
             // OAuth clients evaluate this (RFC 6750 section 3.1).
-            if tokens != nil, problem.status == .unauthorized, request.headers[.authorization] != nil {
-                problem.headers[.wwwAuthenticate] = "Bearer realm=\"postern\", error=\"invalid_token\""
+            if tokens != nil, problem.status == .unauthorized,
+                request.headers[.authorization] != nil
+            {
+                problem.headers[.wwwAuthenticate] =
+                    "Bearer realm=\"postern\", error=\"invalid_token\""
             }
             throw problem
         }
@@ -54,7 +58,9 @@ struct AccessGate: RouterMiddleware {
         guard let token = request.bearerToken else { throw Problem.unauthorized(Self.hint) }
         if let tokens, SecretHash.isAccessToken(token) {
             let now = clock.monotonic()
-            if let seconds = keys.tokens.wait(for: token, from: proxies.networks(of: request, context), now: now) {
+            if let seconds = keys.tokens.wait(
+                for: token, from: proxies.networks(of: request, context), now: now)
+            {
                 throw Problem.tooManyRequests("too many unknown tokens", retryAfter: seconds)
             }
             let holder = try await tokens(token)
@@ -73,14 +79,16 @@ struct AccessGate: RouterMiddleware {
 }
 
 extension Request {
-    /// The text after `Bearer` in the only Authorization field (RFC 6750 section 2.1); nil for anything else.
+    /// The text after `Bearer` in the only Authorization field (RFC 6750 section
+    /// 2.1); nil for anything else.
     package var bearerToken: String? { credentials(of: "bearer") }
 
     /// The text after the name of a scheme in the only Authorization field; nil for another scheme.
     package func credentials(of scheme: String) -> String? {
         let values = headers[values: .authorization]
         let parts = (values.first ?? "").split(separator: " ", maxSplits: 1)
-        return values.count == 1 && parts.count == 2 && parts[0].lowercased() == scheme ? String(parts[1]) : nil
+        return values.count == 1 && parts.count == 2 && parts[0].lowercased() == scheme
+            ? String(parts[1]) : nil
     }
 }
 
@@ -91,7 +99,10 @@ package struct APIClock: Sendable {
     /// Seconds on a clock that never goes back, from any starting point.
     package let monotonic: @Sendable () -> Double
 
-    package init(now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime) {
+    package init(
+        now: @escaping @Sendable () -> Int64,
+        monotonic: @escaping @Sendable () -> Double = APIClock.uptime
+    ) {
         self.now = now
         self.monotonic = monotonic
     }

@@ -63,7 +63,9 @@ package struct CallerContext<Admitted: Caller>: ChildRequestContext, RouteContex
 
     /// Throws `Problem`: 401 if no key was checked, 403 for a key of the other kind.
     package init(context: APIContext) throws {
-        guard let principal = context.note.principal else { throw Problem.unauthorized(AccessGate.hint) }
+        guard let principal = context.note.principal else {
+            throw Problem.unauthorized(AccessGate.hint)
+        }
         coreContext = context.coreContext
         base = context
         caller = try Admitted(principal)

@@ -3,8 +3,8 @@
 import HTTPTypes
 import Hummingbird
 
-/// Counts refused requests by the client's network, and answers 429 beyond a rate. Requests that succeed are not counted: a
-/// team's backend sends those of all its users.
+/// Counts refused requests by the client's network, and answers 429 beyond a rate. Requests that
+/// succeed are not counted: a team's backend sends those of all its users.
 struct FailureLimit: RouterMiddleware {
     /// As for unknown keys and tokens.
     private static let perSecond = 20.0
@@ -17,14 +17,17 @@ struct FailureLimit: RouterMiddleware {
     init(clock: APIClock, proxies: TrustedProxies) { (self.clock, self.proxies) = (clock, proxies) }
 
     func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+        _ request: Request, context: APIContext,
+        next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         let networks = proxies.networks(of: request, context)
         if let seconds = limiter.wait(networks, now: clock.monotonic()) {
             throw Problem.tooManyRequests("too many refused requests", retryAfter: seconds)
         }
         let response = try await next(request, context)
-        if [400, 401].contains(response.status.code) { _ = limiter.take(networks, now: clock.monotonic()) }
+        if [400, 401].contains(response.status.code) {
+            _ = limiter.take(networks, now: clock.monotonic())
+        }
         return response
     }
 }

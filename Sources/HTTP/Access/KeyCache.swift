@@ -1,7 +1,8 @@
-// API keys in memory: a request needs no read of the store, and keys are still checked while the store is unavailable.
+// API keys in memory: a request needs no read of the store, and keys are still checked while the
+// store is unavailable.
 
-import Database
 import Accounts
+import Database
 import MailCrypto
 import Synchronization
 
@@ -20,12 +21,14 @@ package final class KeyCache: Sendable {
     /// before.
     package enum Refusal: Error, Sendable { case unknown, expired }
 
-    /// Lookups of unknown keys in the store per second. Beyond this rate, a key stays unknown until the next refresh.
+    /// Lookups of unknown keys in the store per second. Beyond this rate, a key stays
+    /// unknown until the next refresh.
     private static let missesPerSecond = 20.0
 
     private let repository: APIKeyRepository?
     private let pool: BlockingPool?
-    private let misses = RateLimiter(perSecond: KeyCache.missesPerSecond, burst: KeyCache.missesPerSecond)
+    private let misses = RateLimiter(
+        perSecond: KeyCache.missesPerSecond, burst: KeyCache.missesPerSecond)
     private let state = Mutex(State())
     /// For access tokens, which are not cached.
     let tokens = TokenGuard()
@@ -46,7 +49,8 @@ package final class KeyCache: Sendable {
         let revision = try repository.revision()
         guard state.withLock({ $0.revision }) != revision else { return false }
         let (read, credentials) = try repository.credentials()
-        let byID = Dictionary(credentials.map { ($0.key.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let byID = Dictionary(
+            credentials.map { ($0.key.id, $0) }, uniquingKeysWith: { first, _ in first })
         state.withLock { state in
             state.revision = read
             state.credentials = byID
@@ -61,7 +65,9 @@ package final class KeyCache: Sendable {
         let credential = state.withLock { $0.credentials[key.id] }
         // An unknown id takes as long as a known one.
         let hash = key.hash
-        guard constantTimeEqual(hash, credential?.hash ?? [UInt8](repeating: 0, count: hash.count)), let credential else {
+        guard constantTimeEqual(hash, credential?.hash ?? [UInt8](repeating: 0, count: hash.count)),
+            let credential
+        else {
             throw .unknown
         }
         guard credential.key.state(now: now) == .active else { throw .expired }
@@ -74,13 +80,16 @@ package final class KeyCache: Sendable {
         do throws(Refusal) { return try principal(text, now: clock.now()) } catch {
             guard error == .unknown else { throw error }
         }
-        guard let pool, APIKeyText(text) != nil, misses.take("", now: clock.monotonic()) == nil else { throw .unknown }
+        guard let pool, APIKeyText(text) != nil, misses.take("", now: clock.monotonic()) == nil
+        else { throw .unknown }
         _ = try? await pool.run { [self] in try refresh() }
         return try principal(text, now: clock.now())
     }
 
     /// Runs `body` on a thread that may block, because Swift's few threads answer other requests.
-    func blocking<Value: Sendable>(_ body: @escaping @Sendable (KeyCache) throws -> Value) async throws -> Value {
+    func blocking<Value: Sendable>(
+        _ body: @escaping @Sendable (KeyCache) throws -> Value
+    ) async throws -> Value {
         guard let pool else { return try body(self) }
         return try await pool.run { [self] in try body(self) }
     }

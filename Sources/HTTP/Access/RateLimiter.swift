@@ -13,7 +13,8 @@ package final class RateLimiter: Sendable {
 
     private struct State {
         var buckets: [String: Bucket] = [:]
-        /// Number of buckets at which full ones are removed: twice the number after the last removal, to keep the cost low.
+        /// Number of buckets at which full ones are removed: twice the number after the last
+        /// removal, to keep the cost low.
         var sweepsAt = RateLimiter.kept
     }
 
@@ -32,16 +33,21 @@ package final class RateLimiter: Sendable {
         self.burst = max(1, burst)
     }
 
-    /// Takes a token. Returns nil on success, otherwise the whole seconds until a token is available.
+    /// Takes a token. Returns nil on success, otherwise the whole seconds
+    /// until a token is available.
     /// - Parameter now: seconds on a clock that never goes back.
-    package func take(_ key: String, now: Double) -> Int? { take([ClientNetwork(name: key, share: 1)], now: now) }
+    package func take(_ key: String, now: Double) -> Int? {
+        take([ClientNetwork(name: key, share: 1)], now: now)
+    }
 
     /// Takes a token from each network of a client, or from none. A refused client takes no tokens
     /// from its neighbours.
     package func take(_ networks: [ClientNetwork], now: Double) -> Int? {
         state.withLock { state in
             if state.buckets.count >= state.sweepsAt {
-                state.buckets = state.buckets.filter { level($0.value, now) < burst * $0.value.share }
+                state.buckets = state.buckets.filter {
+                    level($0.value, now) < burst * $0.value.share
+                }
                 state.sweepsAt = max(Self.kept, 2 * state.buckets.count)
             }
             var wait = 0.0
@@ -82,6 +88,8 @@ package final class RateLimiter: Sendable {
     }
 
     private func level(_ bucket: Bucket, _ now: Double) -> Double {
-        min(burst * bucket.share, bucket.tokens + max(0, now - bucket.at) * perSecond * bucket.share)
+        min(
+            burst * bucket.share, bucket.tokens + max(0, now - bucket.at) * perSecond * bucket.share
+        )
     }
 }

@@ -7,7 +7,8 @@ import Synchronization
 
 /// Passes tokens that could be valid. Recently valid tokens are not delayed by invented ones.
 final class TokenGuard: Sendable {
-    /// Tokens per second from one client that were not valid recently; the same rate as for unknown keys.
+    /// Tokens per second from one client that were not valid recently; the same
+    /// rate as for unknown keys.
     private static let missesPerSecond = 20.0
     /// Seconds for which a valid token is remembered: as long as a token lasts.
     private static let memory = 3600.0
@@ -15,7 +16,8 @@ final class TokenGuard: Sendable {
     /// room, all are removed and count as new.
     private static let kept = 10_000
 
-    private let misses = RateLimiter(perSecond: TokenGuard.missesPerSecond, burst: TokenGuard.missesPerSecond)
+    private let misses = RateLimiter(
+        perSecond: TokenGuard.missesPerSecond, burst: TokenGuard.missesPerSecond)
     /// Hashes of valid tokens, and until when they are remembered.
     private let good = Mutex<[[UInt8]: Double]>([:])
 

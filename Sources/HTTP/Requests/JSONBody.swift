@@ -30,7 +30,9 @@ extension Response {
     package static func json(
         _ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
     ) throws -> Response {
-        Response(status: status, type: "application/json", headers: headers, body: try JSONBody.encode(value))
+        Response(
+            status: status, type: "application/json", headers: headers,
+            body: try JSONBody.encode(value))
     }
 
     /// A body of a media type.

@@ -4,7 +4,8 @@ import Hummingbird
 import MailCrypto
 import Support
 
-/// Makes and reads cursors: the position where a listing continues, with a MAC over it, the listing and its owner.
+/// Makes and reads cursors: the position where a listing continues, with a MAC over it, the
+/// listing and its owner.
 package struct Cursors: Sendable, SecretHolder {
     private let key: [UInt8]
     private static let macLength = 12
@@ -25,9 +26,15 @@ package struct Cursors: Sendable, SecretHolder {
 
     /// Throws `Problem` (400) for text that is not a cursor of this listing.
     package func position(_ cursor: String, of listing: String) throws -> String {
-        guard cursor.utf8.count <= 2 * Self.positionLimit, let data = Base64URL.decode(cursor.utf8), data.count >= Self.macLength,
-            constantTimeEqual(Array(data.prefix(Self.macLength)), mac(Array(data.dropFirst(Self.macLength)), listing))
-        else { throw Problem.malformed("cursor: not a cursor of this list; use next_cursor of the previous page") }
+        guard cursor.utf8.count <= 2 * Self.positionLimit, let data = Base64URL.decode(cursor.utf8),
+            data.count >= Self.macLength,
+            constantTimeEqual(
+                Array(data.prefix(Self.macLength)),
+                mac(Array(data.dropFirst(Self.macLength)), listing))
+        else {
+            throw Problem.malformed(
+                "cursor: not a cursor of this list; use next_cursor of the previous page")
+        }
         return String(decoding: data.dropFirst(Self.macLength), as: UTF8.self)
     }
 
@@ -53,12 +60,15 @@ package struct PageRequest: Sendable {
     ///   - query: as `Request.query` reads it.
     ///   - listing: the kind of listing and its owner.
     package init(
-        _ query: [WireText: WireText], _ cursors: Cursors, listing: String, standard: Int = 50, maximum: Int = 200
+        _ query: [WireText: WireText], _ cursors: Cursors, listing: String, standard: Int = 50,
+        maximum: Int = 200
     ) throws {
         self.cursors = cursors
         self.listing = listing
         if let text = query["limit"] {
-            guard let number = text.integer.flatMap(Int.init(exactly:)), (1...maximum).contains(number) else {
+            guard let number = text.integer.flatMap(Int.init(exactly:)),
+                (1...maximum).contains(number)
+            else {
                 throw Problem.malformed("limit: must be a whole number from 1 to \(maximum)")
             }
             limit = number
@@ -74,9 +84,13 @@ package struct PageRequest: Sendable {
     package var rows: Int { limit + 1 }
 
     /// The page made of the rows that were found.
-    package func page<Row, Item>(_ found: [Row], position: (Row) -> String, item: (Row) throws -> Item) rethrows -> Page<Item> {
+    package func page<Row, Item>(
+        _ found: [Row], position: (Row) -> String, item: (Row) throws -> Item
+    ) rethrows -> Page<Item> {
         let shown = found.prefix(limit)
-        let next = found.count > limit ? shown.last.map { cursors.cursor(after: position($0), of: listing) } : nil
+        let next =
+            found.count > limit
+            ? shown.last.map { cursors.cursor(after: position($0), of: listing) } : nil
         return Page(items: try shown.map(item), nextCursor: next)
     }
 }

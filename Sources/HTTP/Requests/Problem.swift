@@ -29,7 +29,8 @@ package struct Problem: Error, Sendable {
     package var headers: HTTPFields
 
     package init(
-        _ status: HTTPResponse.Status, _ name: String, _ title: String, detail: String? = nil, errors: [Detail] = [],
+        _ status: HTTPResponse.Status, _ name: String, _ title: String, detail: String? = nil,
+        errors: [Detail] = [],
         headers: HTTPFields = [:]
     ) {
         self.status = status
@@ -59,7 +60,8 @@ package struct Problem: Error, Sendable {
             errors: pointer.map { [Detail(pointer: $0, detail: detail)] } ?? [])
     }
     package static func conflict(_ detail: String) -> Problem {
-        Problem(.conflict, "conflict", "The request conflicts with the current state", detail: detail)
+        Problem(
+            .conflict, "conflict", "The request conflicts with the current state", detail: detail)
     }
     package static func unauthorized(_ detail: String) -> Problem {
         Problem(
@@ -75,20 +77,26 @@ package struct Problem: Error, Sendable {
             headers: [.retryAfter: "\(max(1, seconds))"])
     }
     package static func tooLarge(_ limit: Int) -> Problem {
-        Problem(.contentTooLarge, "too-large", "The body is too large", detail: "at most \(limit) octets are accepted")
+        Problem(
+            .contentTooLarge, "too-large", "The body is too large",
+            detail: "at most \(limit) octets are accepted")
     }
     static let tooSlow = Problem(.requestTimeout, "too-slow", "The request took too long to arrive")
     package static func unavailable() -> Problem {
         Problem(
-            .serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again", headers: [.retryAfter: "5"])
+            .serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again",
+            headers: [.retryAfter: "5"])
     }
     /// A message that a user waits for was not sent.
     package static let mailUnavailable = Problem(
-        .serviceUnavailable, "mail-unavailable", "The message could not be sent", detail: "the mail server did not accept it",
+        .serviceUnavailable, "mail-unavailable", "The message could not be sent",
+        detail: "the mail server did not accept it",
         headers: [.retryAfter: "60"])
     /// An internal error; the log has the details under the request id.
     package static func fault() -> Problem {
-        Problem(.internalServerError, "fault", "The service failed", detail: "the log has details under this request id")
+        Problem(
+            .internalServerError, "fault", "The service failed",
+            detail: "the log has details under this request id")
     }
 
     /// Converts any error to a problem. Reveals nothing internal.
@@ -108,7 +116,8 @@ package struct Problem: Error, Sendable {
         case .temporary: self = .unavailable()
         case .permanent: self = .fault()
         case .refused(.notFound): self = .notFound(failure.publicMessage)
-        case .refused(.exists), .refused(.unmet), .refused(.overtaken), .refused(.limit): self = .conflict(failure.publicMessage)
+        case .refused(.exists), .refused(.unmet), .refused(.overtaken), .refused(.limit):
+            self = .conflict(failure.publicMessage)
         case .refused(.invalid): self = .invalid(failure.publicMessage)
         }
     }
@@ -116,12 +125,15 @@ package struct Problem: Error, Sendable {
     private init(status: HTTPResponse.Status) {
         switch status {
         case .notFound: self = .notFound()
-        case .contentTooLarge: self = Problem(.contentTooLarge, "too-large", "The body is too large")
+        case .contentTooLarge:
+            self = Problem(.contentTooLarge, "too-large", "The body is too large")
         case .internalServerError: self = .fault()
         default:
             self =
                 status.kind == .clientError
-                ? Problem(status, "malformed", status.reasonPhrase.isEmpty ? "The request is malformed" : status.reasonPhrase)
+                ? Problem(
+                    status, "malformed",
+                    status.reasonPhrase.isEmpty ? "The request is malformed" : status.reasonPhrase)
                 : .fault()
         }
     }
@@ -138,13 +150,17 @@ package struct Problem: Error, Sendable {
     /// The body as JSON.
     package func body(requestID: String?) -> ByteBuffer {
         let body = Body(
-            type: Self.type(name), title: title, status: status.code, detail: detail, errors: errors.isEmpty ? nil : errors,
+            type: Self.type(name), title: title, status: status.code, detail: detail,
+            errors: errors.isEmpty ? nil : errors,
             requestId: requestID)
-        return (try? JSONBody.encode(body)) ?? ByteBuffer(string: "{\"type\":\"about:blank\",\"status\":\(status.code)}")
+        return (try? JSONBody.encode(body))
+            ?? ByteBuffer(string: "{\"type\":\"about:blank\",\"status\":\(status.code)}")
     }
 
     package func response(requestID: String?) -> Response {
-        Response(status: status, type: "application/problem+json", headers: headers, body: body(requestID: requestID))
+        Response(
+            status: status, type: "application/problem+json", headers: headers,
+            body: body(requestID: requestID))
     }
 }
 
@@ -155,6 +171,9 @@ extension Problem: HTTPResponseError {
 }
 
 extension StoreFailure {
-    /// The message of a refusal without the command at its end, which is for administrators at the machine.
-    package var publicMessage: String { message.range(of: ": see postern ").map { String(message[..<$0.lowerBound]) } ?? message }
+    /// The message of a refusal without the command at its end, which is for
+    /// administrators at the machine.
+    package var publicMessage: String {
+        message.range(of: ": see postern ").map { String(message[..<$0.lowerBound]) } ?? message
+    }
 }

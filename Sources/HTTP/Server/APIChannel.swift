@@ -19,14 +19,17 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     var responder: HTTPChannelHandler.Responder { base.responder }
 
     init(
-        responder: @escaping HTTPChannelHandler.Responder, certificates: TLSCertificates?, timeouts: ConnectionTimeouts,
+        responder: @escaping HTTPChannelHandler.Responder, certificates: TLSCertificates?,
+        timeouts: ConnectionTimeouts,
         connections: OpenConnections
     ) {
         // Header sections are small here: they hold a key, a type and a length.
         base = HTTP1Channel(
             responder: responder,
             configuration: .init(
-                httpDecoderConfiguration: .init(maxHeaderFieldSize: 16_384, maxHeaderListSize: 32_768, maxHeaderFieldCount: 100)))
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: 16_384, maxHeaderListSize: 32_768, maxHeaderFieldCount: 100)
+            ))
         self.certificates = certificates
         self.timeouts = timeouts
         self.connections = connections
@@ -48,25 +51,32 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         return channel.eventLoop.makeCompletedFuture {
             if isClosed { try channel.pipeline.syncOperations.addHandler(ClosesAtOnce()) }
             if let context {
-                try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+                try channel.pipeline.syncOperations.addHandler(
+                    NIOSSLServerHandler(context: context))
             }
             try channel.pipeline.syncOperations.addHandler(OctetWatch(connection.value))
         }.flatMap {
             base.setup(channel: channel, logger: logger)
         }.flatMapThrowing { value in
-            let decoder = try channel.pipeline.syncOperations.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-            try channel.pipeline.syncOperations.addHandler(connection.value, position: .after(decoder))
+            let decoder = try channel.pipeline.syncOperations.handler(
+                type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try channel.pipeline.syncOperations.addHandler(
+                connection.value, position: .after(decoder))
             return AcceptedConnection(value)
         }
     }
 
-    func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value.take(), logger: logger) }
+    func handle(value: Value, logger: Logger) async {
+        await handleHTTP(asyncChannel: value.take(), logger: logger)
+    }
 
     /// Closes without a final message, and without waiting for the end of TLS: a silent client
     /// would delay it.
     private static func end(_ channel: any Channel) {
         channel.eventLoop.execute {
-            if let encryption = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
+            if let encryption = try? channel.pipeline.syncOperations.context(
+                handlerType: NIOSSLServerHandler.self)
+            {
                 encryption.close(promise: nil)
             } else {
                 channel.close(promise: nil)
@@ -78,12 +88,17 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         switch status {
         case .requestTimeout: Problem.tooSlow
         case .requestHeaderFieldsTooLarge:
-            Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The header section of the request is too large")
+            Problem(
+                .requestHeaderFieldsTooLarge, "head-too-large",
+                "The header section of the request is too large")
         case .expectationFailed:
-            Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
+            Problem(
+                .expectationFailed, "malformed",
+                "The only supported expectation is Expect: 100-continue")
         default:
             Problem.malformed(
-                "this is not a valid HTTP/1.1 request: it needs a valid method, an address in ASCII, and one Host field")
+                "this is not a valid HTTP/1.1 request: it needs a valid method, an address in ASCII, and one Host field"
+            )
         }
     }
 }

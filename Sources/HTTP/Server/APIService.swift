@@ -17,8 +17,8 @@ package struct APISettings: Sendable {
     /// The setting that gave `host` and `port`, for the error.
     package var listenSetting = "http.listen"
     package var certificates: TLSCertificates?
-    /// The most open connections. When they are reached, silent ones are closed (`OpenConnections`); if all are working,
-    /// further ones wait in the kernel's queue.
+    /// The most open connections. When they are reached, silent ones are closed
+    /// (`OpenConnections`); if all are working, further ones wait in the kernel's queue.
     package var connections: Int
     /// Open connections of one client; further ones are closed at once. Wider networks may have
     /// more (`ClientNetwork`).
@@ -35,8 +35,10 @@ package struct APISettings: Sendable {
     package var timeouts = ConnectionTimeouts()
 
     package init(
-        host: String, port: Int, certificates: TLSCertificates? = nil, connections: Int = 2000, connectionsPerClient: Int = 200,
-        proxies: TrustedProxies = TrustedProxies(), isReachedByHTTPS: Bool = false, bodyLimit: Int = 65_536,
+        host: String, port: Int, certificates: TLSCertificates? = nil, connections: Int = 2000,
+        connectionsPerClient: Int = 200,
+        proxies: TrustedProxies = TrustedProxies(), isReachedByHTTPS: Bool = false,
+        bodyLimit: Int = 65_536,
         requestsPerSecond: Int = 100
     ) {
         self.host = host
@@ -64,8 +66,10 @@ package struct APIServiceError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// Called for each request; `route` is one of the service's patterns or `(none)`, so that there are few of them.
-package typealias RequestObserver = @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
+/// Called for each request; `route` is one of the service's patterns or `(none)`, so that
+/// there are few of them.
+package typealias RequestObserver =
+    @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
 
 /// Serves HTTP until shutdown; requests in progress are finished first.
 package struct APIService: Service {
@@ -83,11 +87,14 @@ package struct APIService: Service {
     ///   - announce: called with `HOST:PORT` once it listens.
     package init(
         settings: APISettings, modules: [any RouteModule],
-        middleware: [any MiddlewareProtocol<Request, Response, APIContext>] = [], keys: KeyCache, clock: APIClock, logger: Logger,
-        observe: @escaping RequestObserver = { _, _, _, _ in }, announce: @escaping @Sendable (String) -> Void
+        middleware: [any MiddlewareProtocol<Request, Response, APIContext>] = [], keys: KeyCache,
+        clock: APIClock, logger: Logger,
+        observe: @escaping RequestObserver = { _, _, _, _ in },
+        announce: @escaping @Sendable (String) -> Void
     ) {
         let router = Self.router(
-            settings: settings, modules: modules, middleware: middleware, keys: keys, clock: clock, logger: logger,
+            settings: settings, modules: modules, middleware: middleware, keys: keys, clock: clock,
+            logger: logger,
             observe: observe)
         routes = router.routes
         self.keys = keys
@@ -101,18 +108,24 @@ package struct APIService: Service {
         let certificates = settings.certificates
         let timeouts = settings.timeouts
         let connections = OpenConnections(
-            limit: settings.connections, perClient: settings.connectionsPerClient, proxies: settings.proxies, logger: logger)
+            limit: settings.connections, perClient: settings.connectionsPerClient,
+            proxies: settings.proxies, logger: logger)
         application = Application(
             responder: router.responder,
             server: HTTPServerBuilder {
-                APIChannel(responder: $0, certificates: certificates, timeouts: timeouts, connections: connections)
+                APIChannel(
+                    responder: $0, certificates: certificates, timeouts: timeouts,
+                    connections: connections)
             },
             configuration: ApplicationConfiguration(
-                address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: 1024,
+                address: .hostname(settings.host, port: settings.port), serverName: nil,
+                backlog: 1024,
                 availableConnectionsDelegate: .maximum(settings.connections, logger: quiet)),
             onServerRunning: { channel in
                 let port = channel.localAddress?.port ?? settings.port
-                announce(settings.host.contains(":") ? "[\(settings.host)]:\(port)" : "\(settings.host):\(port)")
+                announce(
+                    settings.host.contains(":")
+                        ? "[\(settings.host)]:\(port)" : "\(settings.host):\(port)")
             },
             logger: quiet)
     }
@@ -120,7 +133,8 @@ package struct APIService: Service {
     /// The routes and their middleware, without a listener: for tests.
     package static func router(
         settings: APISettings, modules: [any RouteModule],
-        middleware: [any MiddlewareProtocol<Request, Response, APIContext>] = [], keys: KeyCache, clock: APIClock, logger: Logger,
+        middleware: [any MiddlewareProtocol<Request, Response, APIContext>] = [], keys: KeyCache,
+        clock: APIClock, logger: Logger,
         observe: @escaping RequestObserver = { _, _, _, _ in }
     ) -> (responder: RouterResponder<APIContext>, routes: [RouteEntry]) {
         let table = RouteTable()
@@ -128,15 +142,21 @@ package struct APIService: Service {
         for outer in middleware { router.add(middleware: outer) }
         router.add(
             middleware: EntryMiddleware(
-                clock: clock, logger: logger, bodyLimit: settings.bodyLimit, isReachedByHTTPS: settings.isReachedByHTTPS,
+                clock: clock, logger: logger, bodyLimit: settings.bodyLimit,
+                isReachedByHTTPS: settings.isReachedByHTTPS,
                 table: table,
                 page: { problem, isUnrouted, request, context in
-                    modules.lazy.compactMap { $0.page(for: problem, isUnrouted: isUnrouted, request, context) }.first
+                    modules.lazy.compactMap {
+                        $0.page(for: problem, isUnrouted: isUnrouted, request, context)
+                    }.first
                 },
                 observe: observe))
-        let limiter = RateLimiter(perSecond: Double(settings.requestsPerSecond), burst: 2 * Double(settings.requestsPerSecond))
+        let limiter = RateLimiter(
+            perSecond: Double(settings.requestsPerSecond),
+            burst: 2 * Double(settings.requestsPerSecond))
         let routes = Routes(
-            router: router, keys: keys, limiter: limiter, clock: clock, proxies: settings.proxies, table: table)
+            router: router, keys: keys, limiter: limiter, clock: clock, proxies: settings.proxies,
+            table: table)
         for module in modules { module.addRoutes(to: routes) }
         return (router.buildResponder(), table.entries)
     }
@@ -147,15 +167,17 @@ package struct APIService: Service {
     /// When the certificate in use ends, in seconds since 1970; nil without a certificate.
     package var certificateEnd: Int64? { certificates?.end }
 
-    /// Reads the certificate again if its files changed; returns whether they did; blocks. Throws `TLSCertificates.Failure`,
-    /// and the old certificate stays.
+    /// Reads the certificate again if its files changed; returns whether they did; blocks. Throws
+    /// `TLSCertificates.Failure`, and the old certificate stays.
     package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }
 
     package func run() async throws {
         do {
             _ = try await keys.blocking { try $0.refresh() }
         } catch {
-            logger.error("API keys cannot be read yet: all keys are refused", metadata: ["detail": "\(error)"])
+            logger.error(
+                "API keys cannot be read yet: all keys are refused",
+                metadata: ["detail": "\(error)"])
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await cancelWhenGracefulShutdown { await upkeep() } }
@@ -178,9 +200,12 @@ package struct APIService: Service {
     /// The reason why the service cannot listen on an address, and the remedy.
     static func listenProblem(_ address: String, _ error: IOError) -> String {
         switch error.errnoCode {
-        case EADDRINUSE: "\(address) is in use by another program; end it, or choose another port (0 takes any free one)"
-        case EADDRNOTAVAIL: "this machine has no address \(address.split(separator: ":").dropLast().joined(separator: ":"))"
-        case EACCES: "\(address) cannot be listened on by this user: ports below 1024 need an extra privilege"
+        case EADDRINUSE:
+            "\(address) is in use by another program; end it, or choose another port (0 takes any free one)"
+        case EADDRNOTAVAIL:
+            "this machine has no address \(address.split(separator: ":").dropLast().joined(separator: ":"))"
+        case EACCES:
+            "\(address) cannot be listened on by this user: ports below 1024 need an extra privilege"
         default: "\(address) cannot be listened on: \(String(cString: strerror(error.errnoCode)))"
         }
     }
@@ -194,10 +219,16 @@ package struct APIService: Service {
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
             second += 1
             do {
-                if try await keys.blocking({ try $0.refresh() }) { logger.debug("API keys changed") }
-                if second % 60 == 0 { try await keys.blocking { [clock] in try $0.flushUse(now: clock.now()) } }
+                if try await keys.blocking({ try $0.refresh() }) {
+                    logger.debug("API keys changed")
+                }
+                if second % 60 == 0 {
+                    try await keys.blocking { [clock] in try $0.flushUse(now: clock.now()) }
+                }
             } catch {
-                logger.warning("API keys cannot be read, the old ones stay in force", metadata: ["detail": "\(error)"])
+                logger.warning(
+                    "API keys cannot be read, the old ones stay in force",
+                    metadata: ["detail": "\(error)"])
             }
             guard second % 10 == 0, let certificates else { continue }
             do {
@@ -213,6 +244,7 @@ package struct APIService: Service {
             } catch {}
         }
         // A cancelled task gets no thread, but the remaining data must still be written.
-        await Task { [keys, clock] in try? await keys.blocking { try $0.flushUse(now: clock.now()) } }.value
+        await Task { [keys, clock] in try? await keys.blocking { try $0.flushUse(now: clock.now()) }
+        }.value
     }
 }

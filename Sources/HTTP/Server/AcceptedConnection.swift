@@ -4,9 +4,12 @@ import HummingbirdCore
 import NIOCore
 import Synchronization
 
-/// A connection that was accepted, and that is closed where it is never served: a listener that ends drops the connections that
-/// wait in its sequence, and NIO ends the process when an `NIOAsyncChannel` is dropped that nobody executed.
-package final class AcceptedConnection<Inbound: Sendable, Outbound: Sendable>: ServerChildChannelValue {
+/// A connection that was accepted, and that is closed where it is never served: a listener that
+/// ends drops the connections that wait in its sequence, and NIO ends the process when an
+/// `NIOAsyncChannel` is dropped that no one executed.
+package final class AcceptedConnection<Inbound: Sendable, Outbound: Sendable>:
+    ServerChildChannelValue
+{
     package typealias Connection = NIOAsyncChannel<Inbound, Outbound>
 
     private let connection: Connection

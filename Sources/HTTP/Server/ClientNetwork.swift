@@ -9,7 +9,8 @@ import MailAuth
 /// A network that shares a limit.
 package struct ClientNetwork: Sendable, Hashable {
     package let name: String
-    /// Its share, as a multiple of one client's limit: wider networks have room for several clients.
+    /// Its share, as a multiple of one client's limit: wider networks have
+    /// room for several clients.
     package let share: Int
 
     /// The networks of a client, the narrowest first. For IPv4, the address alone. For IPv6, the
@@ -34,8 +35,11 @@ package struct ClientNetwork: Sendable, Hashable {
 
     private static func around(_ address: IPAddress, bits: Int, share: Int) -> ClientNetwork {
         let kept = bits / 8
-        let octets = Array(address.octets.prefix(kept)) + [UInt8](repeating: 0, count: address.octets.count - kept)
-        return ClientNetwork(name: "\(IPAddress(octets: octets).map { "\($0)" } ?? "")/\(bits)", share: share)
+        let octets =
+            Array(address.octets.prefix(kept))
+            + [UInt8](repeating: 0, count: address.octets.count - kept)
+        return ClientNetwork(
+            name: "\(IPAddress(octets: octets).map { "\($0)" } ?? "")/\(bits)", share: share)
     }
 }
 
@@ -57,25 +61,31 @@ package struct TrustedProxies: Sendable {
     package static let none = TrustedProxies(networks: [], holdsLoopback: false)
 
     /// The proxies on this machine, and these.
-    /// - Parameter texts: addresses, or networks as in `192.0.2.0/24`. The result is nil if one is neither.
+    /// - Parameter texts: addresses, or networks as in `192.0.2.0/24`. The result is
+    ///   nil if one is neither.
     package init?(_ texts: [String]) {
         var networks: [(octets: [UInt8], bits: Int)] = []
         for text in texts {
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-            guard (1...2).contains(parts.count), let address = IPAddress(parts[0]) else { return nil }
+            guard (1...2).contains(parts.count), let address = IPAddress(parts[0]) else {
+                return nil
+            }
             let all = address.octets.count * 8
             let bits = parts.count == 2 ? Int(parts[1]) : all
             // A mapped network would need another prefix length.
-            guard let bits, (1...all).contains(bits), address.isIPv4 == !parts[0].contains(":") else { return nil }
+            guard let bits, (1...all).contains(bits), address.isIPv4 == !parts[0].contains(":")
+            else { return nil }
             networks.append((address.octets, bits))
         }
         self.init(networks: networks, holdsLoopback: true)
     }
 
-    /// Loopback is always trusted: any process on this machine could connect directly. An IPv4 proxy that connects to an IPv6
-    /// socket is the same proxy (RFC 4291 section 2.5.5.2).
+    /// Loopback is always trusted: any process on this machine could connect directly. An IPv4
+    /// proxy that connects to an IPv6 socket is the same proxy (RFC 4291 section 2.5.5.2).
     package func contains(_ address: IPAddress) -> Bool {
-        let isLoopback = address.isIPv4 ? address.octets[0] == 127 : address.octets == [UInt8](repeating: 0, count: 15) + [1]
+        let isLoopback =
+            address.isIPv4
+            ? address.octets[0] == 127 : address.octets == [UInt8](repeating: 0, count: 15) + [1]
         if isLoopback { return holdsLoopback }
         return networks.contains { address.matches($0.octets, prefix: $0.bits) }
     }
@@ -89,8 +99,10 @@ package struct TrustedProxies: Sendable {
     package func networks(of request: Request, _ context: APIContext) -> [ClientNetwork] {
         ClientNetwork.networks(
             of: client(
-                peer: context.remoteAddress?.ipAddress.flatMap { IPAddress($0) }, hasPeer: context.remoteAddress != nil,
-                forwarded: HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []))
+                peer: context.remoteAddress?.ipAddress.flatMap { IPAddress($0) },
+                hasPeer: context.remoteAddress != nil,
+                forwarded: HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] }
+                    ?? []))
     }
 
     /// The client's address: the peer's own, or, if that is a proxy, the last entry of
@@ -101,8 +113,10 @@ package struct TrustedProxies: Sendable {
     ///   - forwarded: the X-Forwarded-For fields in their order.
     func client(peer: IPAddress?, hasPeer: Bool, forwarded: [String]) -> IPAddress? {
         guard !hasPeer || peer.map(contains) ?? false else { return peer }
-        let entries = forwarded.flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
-            .map { $0.trimmingCharacters(in: .whitespaces) }
+        let entries = forwarded.flatMap {
+            $0.split(separator: ",", omittingEmptySubsequences: false)
+        }
+        .map { $0.trimmingCharacters(in: .whitespaces) }
         var client = peer
         for entry in entries.reversed() {
             client = IPAddress(entry)

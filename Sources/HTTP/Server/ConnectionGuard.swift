@@ -1,4 +1,5 @@
-// The timeouts of one connection: how long a request may take to arrive, and a response to be received.
+// The timeouts of one connection: how long a request may take to arrive, and a
+// response to be received.
 
 import NIOCore
 import NIOHTTP1
@@ -40,7 +41,9 @@ final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
         tail = Array((tail + octets.suffix(4)).suffix(4))
         // Readers of requests skip empty lines before one (RFC 9112 section 2.2).
         let isBlank = octets.allSatisfy { $0 == 0x0D || $0 == 0x0A }
-        connection.octetsArrived(isBlank: isBlank, endsHead: tail.suffix(2) == [0x0A, 0x0A] || tail == [0x0D, 0x0A, 0x0D, 0x0A])
+        connection.octetsArrived(
+            isBlank: isBlank,
+            endsHead: tail.suffix(2) == [0x0A, 0x0A] || tail == [0x0D, 0x0A, 0x0D, 0x0A])
         context.fireChannelRead(data)
     }
 }
@@ -94,7 +97,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// - Parameter isEncrypted: whether TLS comes first.
     init(
-        timeouts: ConnectionTimeouts, isEncrypted: Bool, enter: @escaping @Sendable (OpenConnections.Phase) -> Void,
+        timeouts: ConnectionTimeouts, isEncrypted: Bool,
+        enter: @escaping @Sendable (OpenConnections.Phase) -> Void,
         problem: @escaping @Sendable (HTTPResponseStatus) -> ByteBuffer
     ) {
         self.timeouts = timeouts
@@ -150,9 +154,13 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver, !closesAfterAnswer || isReading else { return }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            guard Self.hasHost(head), !Self.isFramedFalsely(head) else { return giveUp(.badRequest) }
+            guard Self.hasHost(head), !Self.isFramedFalsely(head) else {
+                return giveUp(.badRequest)
+            }
             let expectations = head.version == .http1_1 ? head.headers["Expect"] : []
-            guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else { return giveUp(.expectationFailed) }
+            guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else {
+                return giveUp(.expectationFailed)
+            }
             isAskedToContinue = !expectations.isEmpty
             hasHeadBegun = false
             isReading = true
@@ -173,14 +181,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelRead(data)
     }
 
-    /// One Host field with the characters that a host may have (RFC 9112 section 3.2, RFC 3986 section 3.2.2); it may be
-    /// missing before HTTP/1.1.
+    /// One Host field with the characters that a host may have (RFC 9112 section 3.2, RFC 3986
+    /// section 3.2.2); it may be missing before HTTP/1.1.
     private static func hasHost(_ head: HTTPRequestHead) -> Bool {
         let hosts = head.headers["Host"]
-        guard let host = hosts.first else { return head.version == .http1_0 || head.version == .http0_9 }
+        guard let host = hosts.first else {
+            return head.version == .http1_0 || head.version == .http0_9
+        }
         return hosts.count == 1
             && host.utf8.allSatisfy { octet in
-                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A)
+                    || (octet >= 0x61 && octet <= 0x7A)
                     || "-._~!$&'()*+;=%[]:".utf8.contains(octet)
             }
     }
@@ -188,7 +199,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// HTTP/1.0 has no transfer codings: another program on the way may have seen a different end
     /// of the message (RFC 9112 section 6.1).
     private static func isFramedFalsely(_ head: HTTPRequestHead) -> Bool {
-        (head.version.major, head.version.minor) < (1, 1) && head.headers.contains(name: "Transfer-Encoding")
+        (head.version.major, head.version.minor) < (1, 1)
+            && head.headers.contains(name: "Transfer-Encoding")
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -204,14 +216,20 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: Output
 
-    func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
-        guard event is BodyWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    func triggerUserOutboundEvent(
+        context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+    ) {
+        guard event is BodyWanted else {
+            return context.triggerUserOutboundEvent(event, promise: promise)
+        }
         promise?.succeed()
         // Responses go out in the order of requests. While an earlier request waits for its
         // response, this event belongs to that request.
         guard isAskedToContinue, unanswered == 1, !isAnswering, !isOver else { return }
         isAskedToContinue = false
-        context.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
+        context.writeAndFlush(
+            wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))),
+            promise: nil)
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -280,7 +298,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    private func schedule(_ time: TimeAmount, _ action: @escaping @Sendable (ConnectionGuard) -> Void) {
+    private func schedule(
+        _ time: TimeAmount, _ action: @escaping @Sendable (ConnectionGuard) -> Void
+    ) {
         timer?.cancel()
         guard let context else { return }
         let loopBound = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -304,7 +324,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver, let context else { return }
         isOver = true
         // The route may already be answering a request whose header section was read.
-        guard !isAnswering, unanswered <= (isReading ? 1 : 0) else { return context.close(promise: nil) }
+        guard !isAnswering, unanswered <= (isReading ? 1 : 0) else {
+            return context.close(promise: nil)
+        }
         let body = problem(status)
         var head = HTTPResponseHead(version: .http1_1, status: status)
         head.headers.add(name: "Content-Type", value: "application/problem+json")
@@ -318,7 +340,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         promise.futureResult.whenComplete { _ in
             guard let context = loopBound.value.context else { return }
             context.close(mode: .output, promise: nil)
-            loopBound.value.schedule(loopBound.value.timeouts.linger) { $0.context?.close(promise: nil) }
+            loopBound.value.schedule(loopBound.value.timeouts.linger) {
+                $0.context?.close(promise: nil)
+            }
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
     }

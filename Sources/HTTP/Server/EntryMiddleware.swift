@@ -1,8 +1,8 @@
 // Wraps every request: its id, its line in the log, and errors as problem details.
 
 import Database
-import Hummingbird
 import HTTPTypes
+import Hummingbird
 import Logging
 import MailCrypto
 import NIOHTTP1
@@ -21,7 +21,9 @@ struct EntryMiddleware: RouterMiddleware {
     let observe: RequestObserver
 
     /// Methods that are logged and counted by name.
-    private static let knownMethods: Set<String> = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    private static let knownMethods: Set<String> = [
+        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
+    ]
     /// A year: a browser that was here before cannot be sent to an unencrypted copy of the page.
     /// This covers only this host; the operator decides for its subdomains.
     private static let strictTransport = "max-age=31536000"
@@ -29,7 +31,8 @@ struct EntryMiddleware: RouterMiddleware {
     static let requestIDName = HTTPField.Name("X-Request-Id")
 
     func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+        _ request: Request, context: APIContext,
+        next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         var context = context
         let start = clock.monotonic()
@@ -46,12 +49,16 @@ struct EntryMiddleware: RouterMiddleware {
         } catch {
             let problem = problem(error, request, context)
             let isUnrouted = (error as? HTTPError)?.status == .notFound
-            response = page(problem, isUnrouted, request, context) ?? problem.response(requestID: context.requestID)
+            response =
+                page(problem, isUnrouted, request, context)
+                ?? problem.response(requestID: context.requestID)
         }
         if request.method == .head { response = response.createHeadResponse() }
         if let name = Self.requestIDName { response.headers[name] = context.requestID }
         if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
-        if let name = HTTPField.Name("X-Content-Type-Options") { response.headers[name] = "nosniff" }
+        if let name = HTTPField.Name("X-Content-Type-Options") {
+            response.headers[name] = "nosniff"
+        }
         if isReachedByHTTPS, let name = HTTPField.Name("Strict-Transport-Security") {
             response.headers[name] = Self.strictTransport
         }
@@ -61,9 +68,12 @@ struct EntryMiddleware: RouterMiddleware {
     }
 
     private func problem(_ error: any Error, _ request: Request, _ context: APIContext) -> Problem {
-        if let error = error as? HTTPError, error.status == .notFound, let allowed = table.allowed(request.uri.path) {
+        if let error = error as? HTTPError, error.status == .notFound,
+            let allowed = table.allowed(request.uri.path)
+        {
             return Problem(
-                .methodNotAllowed, "method-not-allowed", "The method is not allowed here", detail: "allowed: \(allowed)",
+                .methodNotAllowed, "method-not-allowed", "The method is not allowed here",
+                detail: "allowed: \(allowed)",
                 headers: [.allow: allowed])
         }
         let problem = Problem(error)
@@ -74,10 +84,13 @@ struct EntryMiddleware: RouterMiddleware {
     private func note(_ request: Request, _ context: APIContext, _ status: Int, _ seconds: Double) {
         // The pattern, never the path as received nor the query: those may hold anything.
         let route = context.endpointPath.flatMap { $0 == "NotFound" ? nil : $0 } ?? "(none)"
-        let method = Self.knownMethods.contains(request.method.rawValue) ? request.method.rawValue : "(other)"
+        let method =
+            Self.knownMethods.contains(request.method.rawValue)
+            ? request.method.rawValue : "(other)"
         observe(route, method, status, seconds)
         var metadata: Logger.Metadata = [
-            "method": "\(method)", "route": "\(route)", "status": "\(status)", "ms": "\((seconds * 10_000).rounded() / 10)",
+            "method": "\(method)", "route": "\(route)", "status": "\(status)",
+            "ms": "\((seconds * 10_000).rounded() / 10)",
         ]
         if let principal = context.note.principal {
             metadata["key"] = "\(principal.keyID)"
@@ -91,11 +104,13 @@ struct EntryMiddleware: RouterMiddleware {
 
     private static let monitored = ["/metrics", "/healthz", "/readyz"]
 
-    /// The client's id if it is harmless (1–64 letters, digits, `.`, `_`, `-`), otherwise a new one.
+    /// The client's id if it is harmless (1–64 letters, digits, `.`, `_`,
+    /// `-`), otherwise a new one.
     static func requestID(_ headers: HTTPFields) -> String {
         if let name = requestIDName, let given = headers[name], (1...64).contains(given.utf8.count),
             given.utf8.allSatisfy({
-                ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x61 && $0 <= 0x7A)
+                ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x41 && $0 <= 0x5A)
+                    || ($0 >= 0x61 && $0 <= 0x7A)
                     || [0x2D, 0x2E, 0x5F].contains($0)
             })
         {
@@ -104,7 +119,9 @@ struct EntryMiddleware: RouterMiddleware {
         // Two system calls, instead of one for each octet.
         let random = [UInt64.random(in: .min ... .max), .random(in: .min ... .max)]
         return Base32.characters(
-            fromRandom: random.flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (8 * $0)) } })
+            fromRandom: random.flatMap { half in
+                (0..<8).map { UInt8(truncatingIfNeeded: half >> (8 * $0)) }
+            })
     }
 }
 

@@ -32,7 +32,8 @@ final class OpenConnections: Sendable {
     /// handshake and header section take some round trips, of 0.3 s at worst.
     fileprivate static let timeout = TimeAmount.seconds(1)
 
-    /// One place in this many is reserved for proxies and this machine: a health check must get through.
+    /// One place in this many is reserved for proxies and this machine: a
+    /// health check must get through.
     private static let reserve = 10
 
     fileprivate struct Connection {
@@ -76,7 +77,8 @@ final class OpenConnections: Sendable {
     /// - Parameters:
     ///   - limit: the most connections in total. One place stays free, so that a new connection is
     ///     accepted.
-    ///   - perClient: the most connections of one client; wider networks may have more (`ClientNetwork`).
+    ///   - perClient: the most connections of one client; wider networks may have
+    ///     more (`ClientNetwork`).
     init(limit: Int, perClient: Int, proxies: TrustedProxies, logger: Logger) {
         self.limit = limit
         clientLimit = limit - limit / Self.reserve
@@ -89,20 +91,29 @@ final class OpenConnections: Sendable {
     /// be closed at once: one of its networks is at its limit, or all clients together are at
     /// theirs and all connections are working.
     /// - Parameter end: closes the connection; called on any thread, once at most.
-    func open(_ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void) -> UInt64? {
+    func open(
+        _ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void
+    ) -> UInt64? {
         let address = peer?.ipAddress.flatMap { IPAddress($0) }
         let isProxy = address.map(proxies.contains) ?? false
         let networks = isProxy ? [] : ClientNetwork.networksOfConnections(of: address)
         let (id, full, ended) = state.withLock { state -> (UInt64?, ClientNetwork?, [Connection]) in
-            if let full = networks.first(where: { state.open[$0.name, default: 0] >= perClient * $0.share }) {
+            if let full = networks.first(where: {
+                state.open[$0.name, default: 0] >= perClient * $0.share
+            }) {
                 return (nil, full, [])
             }
             var ended: [Connection] = []
-            while !isProxy, state.clients >= clientLimit, let one = state.end(proxiesToo: false, now) { ended.append(one) }
+            while !isProxy, state.clients >= clientLimit,
+                let one = state.end(proxiesToo: false, now)
+            { ended.append(one) }
             guard isProxy || state.clients < clientLimit else { return (nil, nil, ended) }
-            while state.connections.count >= limit - 1, let one = state.end(proxiesToo: isProxy, now) { ended.append(one) }
+            while state.connections.count >= limit - 1,
+                let one = state.end(proxiesToo: isProxy, now)
+            { ended.append(one) }
             state.lastID += 1
-            let connection = Connection(networks: networks, isProxy: isProxy, phase: .working, since: now, end: end)
+            let connection = Connection(
+                networks: networks, isProxy: isProxy, phase: .working, since: now, end: end)
             state.connections[state.lastID] = connection
             if !isProxy { state.clients += 1 }
             for network in networks { state.open[network.name, default: 0] += 1 }
@@ -118,10 +129,14 @@ final class OpenConnections: Sendable {
     /// connection that was silent longest closes.
     func enter(_ phase: Phase, _ id: UInt64, now: NIODeadline = .now()) {
         let ended = state.withLock { state -> [Connection] in
-            guard let connection = state.connections[id], connection.phase != phase else { return [] }
+            guard let connection = state.connections[id], connection.phase != phase else {
+                return []
+            }
             state.enter(phase, id, now)
             var ended: [Connection] = []
-            while phase == .idle, state.connections.count >= limit, let one = state.end(proxiesToo: true, now) {
+            while phase == .idle, state.connections.count >= limit,
+                let one = state.end(proxiesToo: true, now)
+            {
                 ended.append(one)
             }
             return ended
@@ -140,9 +155,13 @@ final class OpenConnections: Sendable {
 
     // MARK: The log
 
-    private func tell(full: ClientNetwork?, isRefused: Bool, ended: [Connection], _ now: NIODeadline) {
+    private func tell(
+        full: ClientNetwork?, isRefused: Bool, ended: [Connection], _ now: NIODeadline
+    ) {
         if let full {
-            let metadata: Logger.Metadata = ["network": "\(full.name)", "connections": "\(perClient * full.share)"]
+            let metadata: Logger.Metadata = [
+                "network": "\(full.name)", "connections": "\(perClient * full.share)",
+            ]
             say("HTTP connections are closed at once: their network is at its limit", metadata, now)
         } else if isRefused {
             say(
@@ -150,7 +169,9 @@ final class OpenConnections: Sendable {
                 ["connections": "\(clientLimit)"], now)
         }
         if !ended.isEmpty {
-            say("silent HTTP connections are closed: the limit of connections is reached", ["connections": "\(limit)"], now)
+            say(
+                "silent HTTP connections are closed: the limit of connections is reached",
+                ["connections": "\(limit)"], now)
         }
     }
 
@@ -166,7 +187,9 @@ final class OpenConnections: Sendable {
 }
 
 extension OpenConnections.State {
-    fileprivate mutating func enter(_ phase: OpenConnections.Phase, _ id: UInt64, _ now: NIODeadline) {
+    fileprivate mutating func enter(
+        _ phase: OpenConnections.Phase, _ id: UInt64, _ now: NIODeadline
+    ) {
         connections[id]?.phase = phase
         connections[id]?.since = now
         guard phase != .working, let isProxy = connections[id]?.isProxy else { return }
@@ -183,12 +206,16 @@ extension OpenConnections.State {
         queues[key] = queue
     }
 
-    private func isIn(_ item: (id: UInt64, since: NIODeadline), _ key: OpenConnections.QueueKey) -> Bool {
+    private func isIn(
+        _ item: (id: UInt64, since: NIODeadline), _ key: OpenConnections.QueueKey
+    ) -> Bool {
         connections[item.id].map { $0.phase == key.phase && $0.since == item.since } ?? false
     }
 
     /// The connection that has been in a phase for longest.
-    private mutating func longest(_ key: OpenConnections.QueueKey) -> (id: UInt64, since: NIODeadline)? {
+    private mutating func longest(
+        _ key: OpenConnections.QueueKey
+    ) -> (id: UInt64, since: NIODeadline)? {
         guard var queue = queues.removeValue(forKey: key) else { return nil }
         defer { queues[key] = queue }
         while queue.first < queue.items.count {
@@ -199,13 +226,19 @@ extension OpenConnections.State {
     }
 
     /// Removes the connection that closes for a new one; nil if all are working.
-    fileprivate mutating func end(proxiesToo: Bool, _ now: NIODeadline) -> OpenConnections.Connection? {
+    fileprivate mutating func end(
+        proxiesToo: Bool, _ now: NIODeadline
+    ) -> OpenConnections.Connection? {
         for isProxy in proxiesToo ? [false, true] : [false] {
             let arriving = longest(.init(isProxy: isProxy, phase: .arriving))
-            if let arriving, now - arriving.since >= OpenConnections.timeout { return remove(arriving.id) }
+            if let arriving, now - arriving.since >= OpenConnections.timeout {
+                return remove(arriving.id)
+            }
             if let idle = longest(.init(isProxy: isProxy, phase: .idle)) { return remove(idle.id) }
             let fetching = longest(.init(isProxy: isProxy, phase: .fetching))
-            if let fetching, now - fetching.since >= OpenConnections.timeout { return remove(fetching.id) }
+            if let fetching, now - fetching.since >= OpenConnections.timeout {
+                return remove(fetching.id)
+            }
             if let arriving { return remove(arriving.id) }
         }
         return nil

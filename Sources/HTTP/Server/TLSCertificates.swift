@@ -2,8 +2,8 @@
 
 import Foundation
 import NIOSSL
-import Transport
 import Synchronization
+import Transport
 
 /// A certificate chain and its key, in PEM files that may be replaced at any time.
 package final class TLSCertificates: Sendable {
@@ -47,7 +47,10 @@ package final class TLSCertificates: Sendable {
     /// - Parameter now: seconds since 1970.
     package func trouble(now: Int64) -> String? {
         let (failure, end, isServing) = state.withLock { ($0.failure, $0.end, $0.context != nil) }
-        if let failure { return isServing ? "\(failure); the previous one stays in use" : "\(failure): no request is answered" }
+        if let failure {
+            return isServing
+                ? "\(failure); the previous one stays in use" : "\(failure): no request is answered"
+        }
         guard let end, end < now + Self.warnedBefore else { return nil }
         guard end > now else { return "\(certificatePath): the certificate has expired" }
         let days = (end - now) / 86_400
@@ -91,16 +94,23 @@ package final class TLSCertificates: Sendable {
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
             configuration.requireForwardSecrecy()
             configuration.applicationProtocols = ["http/1.1"]
-            return (try NIOSSLContext(configuration: configuration), chain.first.map { Int64($0.notValidAfter) })
+            return (
+                try NIOSSLContext(configuration: configuration),
+                chain.first.map { Int64($0.notValidAfter) }
+            )
         } catch {
-            throw Failure(description: "\(keyPath): no private key in PEM form that belongs to \(certificatePath) found")
+            throw Failure(
+                description:
+                    "\(keyPath): no private key in PEM form that belongs to \(certificatePath) found"
+            )
         }
     }
 
     /// A value that changes when a file is replaced or written; follows links.
     private static func stamp(_ paths: [String]) -> [String] {
         paths.map { path in
-            let attributes = try? FileManager.default.attributesOfItem(atPath: (path as NSString).resolvingSymlinksInPath)
+            let attributes = try? FileManager.default.attributesOfItem(
+                atPath: (path as NSString).resolvingSymlinksInPath)
             let time = (attributes?[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0
             return "\(attributes?[.systemFileNumber] ?? 0) \(attributes?[.size] ?? 0) \(time)"
         }

@@ -2,7 +2,8 @@
 
 /// An address `local-part@domain` as a value, without quotes and comments, otherwise unchanged.
 ///
-/// Two addresses are equal if their local parts have the same octets and their domains differ at most in ASCII letter case.
+/// Two addresses are equal if their local parts have the same octets and their domains differ at
+/// most in ASCII letter case.
 package struct AddrSpec: Sendable {
     /// The local part without quotes or backslashes. May contain any character, also `@` and
     /// spaces.
@@ -17,9 +18,11 @@ package struct AddrSpec: Sendable {
 }
 
 extension AddrSpec: Hashable {
-    // Compares octets, not characters: for Swift's `==` on strings, "é" and "e" + combining accent are equal.
+    // Compares octets, not characters: for Swift's `==` on strings, "é" and "e" +
+    // combining accent are equal.
     package static func == (left: AddrSpec, right: AddrSpec) -> Bool {
-        left.localPart.utf8.elementsEqual(right.localPart.utf8) && left.domain.utf8.equalsIgnoringASCIICase(right.domain.utf8)
+        left.localPart.utf8.elementsEqual(right.localPart.utf8)
+            && left.domain.utf8.equalsIgnoringASCIICase(right.domain.utf8)
     }
 
     package func hash(into hasher: inout Hasher) {

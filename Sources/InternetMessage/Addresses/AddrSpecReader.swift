@@ -17,7 +17,8 @@ enum AddrSpecReader {
     /// - Parameter isAngled: whether the tokens are from between angle brackets, where only the
     ///   address is allowed.
     static func read(
-        _ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, isAngled: Bool = false, _ defects: inout Set<AddressDefect>
+        _ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, isAngled: Bool = false,
+        _ defects: inout Set<AddressDefect>
     ) -> [Found] {
         var found = [Found]()
         // Tokens below this one belong to an earlier address.
@@ -37,16 +38,24 @@ enum AddrSpecReader {
             case .empty: defects.insert(.emptyAddress)
             case .unreadable:
                 defects.insert(.malformedAddrSpec)
-                if tokens[place.first..<place.end].count(where: \.isAt) > 1 { defects.insert(.multipleAt) }
+                if tokens[place.first..<place.end].count(where: \.isAt) > 1 {
+                    defects.insert(.multipleAt)
+                }
             case .address(let local, let domain):
                 if !found.isEmpty { defects.insert(.missingSeparator) }
                 inspect(
-                    local: tokens[place.first..<next], at: tokens[next], domain: tokens[(next + 1)..<place.domainEnd], value,
+                    local: tokens[place.first..<next], at: tokens[next],
+                    domain: tokens[(next + 1)..<place.domainEnd], value,
                     &defects)
-                if place.domainEnd < place.end || !isWords(tokens[place.first..<next]) { defects.insert(.malformedAddrSpec) }
-                let range = tokens[place.first].range.lowerBound..<tokens[place.domainEnd - 1].range.upperBound
+                if place.domainEnd < place.end || !isWords(tokens[place.first..<next]) {
+                    defects.insert(.malformedAddrSpec)
+                }
+                let range =
+                    tokens[place.first].range
+                    .lowerBound..<tokens[place.domainEnd - 1].range.upperBound
                 let address = AddrSpec(
-                    localPart: String(decoding: local, as: UTF8.self), domain: String(decoding: domain, as: UTF8.self))
+                    localPart: String(decoding: local, as: UTF8.self),
+                    domain: String(decoding: domain, as: UTF8.self))
                 found.append(Found(address: address, range: range))
             }
         }
@@ -92,7 +101,9 @@ enum AddrSpecReader {
         guard !local.isEmpty, !domain.isEmpty || place.end > place.domainEnd else { return .empty }
         let rest = tokens[place.domainEnd..<place.end]
         // A dot after the domain means the root.
-        guard !domain.isEmpty, rest.isEmpty || rest.count == 1 && rest.allSatisfy(\.isDot) else { return .unreadable }
+        guard !domain.isEmpty, rest.isEmpty || rest.count == 1 && rest.allSatisfy(\.isDot) else {
+            return .unreadable
+        }
         var text = [UInt8]()
         if isWords(local) {
             for token in local {
@@ -104,7 +115,9 @@ enum AddrSpecReader {
             }
         } else {
             // Dots in wrong places, as some providers allow: in quotes, it is a legal address.
-            guard local.dropFirst().allSatisfy({ !$0.isSpaced }), local.allSatisfy({ $0.kind == .atom || $0.isDot }) else {
+            guard local.dropFirst().allSatisfy({ !$0.isSpaced }),
+                local.allSatisfy({ $0.kind == .atom || $0.isDot })
+            else {
                 return .unreadable
             }
             for token in local { text.append(contentsOf: value[token.range]) }
@@ -112,7 +125,11 @@ enum AddrSpecReader {
         var name = [UInt8]()
         for token in domain {
             // Only a domain literal can contain folds.
-            if token.kind == .domainLiteral { name += HeaderField.unfold(value[token.range]) } else { name += value[token.range] }
+            if token.kind == .domainLiteral {
+                name += HeaderField.unfold(value[token.range])
+            } else {
+                name += value[token.range]
+            }
         }
         return .address(local: text, domain: name)
     }
@@ -120,15 +137,21 @@ enum AddrSpecReader {
     /// Whether the tokens are `word *("." word)`.
     private static func isWords(_ tokens: ArraySlice<AddressLexeme>) -> Bool {
         tokens.count % 2 == 1
-            && tokens.enumerated().allSatisfy { offset, token in offset % 2 == 0 ? token.isWord : token.isDot }
+            && tokens.enumerated().allSatisfy { offset, token in
+                offset % 2 == 0 ? token.isWord : token.isDot
+            }
     }
 
     /// Reads backwards over `word *("." word)`.
-    private static func startOfLocalPart(_ tokens: [AddressLexeme], before at: Int, downTo limit: Int) -> Int {
+    private static func startOfLocalPart(
+        _ tokens: [AddressLexeme], before at: Int, downTo limit: Int
+    ) -> Int {
         var first = at
         while first > limit, tokens[first - 1].isWord {
             first -= 1
-            guard first - 1 > limit, tokens[first - 1].isDot, tokens[first - 2].isWord else { break }
+            guard first - 1 > limit, tokens[first - 1].isDot, tokens[first - 2].isWord else {
+                break
+            }
             first -= 1
         }
         return first
@@ -145,7 +168,9 @@ enum AddrSpecReader {
         return end
     }
 
-    private static func tellLeftOver(_ tokens: ArraySlice<AddressLexeme>, _ defects: inout Set<AddressDefect>) {
+    private static func tellLeftOver(
+        _ tokens: ArraySlice<AddressLexeme>, _ defects: inout Set<AddressDefect>
+    ) {
         for token in tokens {
             switch token.kind {
             case .special(UInt8(ascii: ".")): defects.insert(.malformedAddrSpec)
@@ -157,20 +182,27 @@ enum AddrSpecReader {
     }
 
     private static func inspect(
-        local: ArraySlice<AddressLexeme>, at: AddressLexeme, domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>,
+        local: ArraySlice<AddressLexeme>, at: AddressLexeme, domain: ArraySlice<AddressLexeme>,
+        _ value: ArraySlice<UInt8>,
         _ defects: inout Set<AddressDefect>
     ) {
         let isQuoted = local.contains { $0.kind == .quotedString }
-        if local.count > 1, isQuoted || local.dropFirst().contains(where: \.isSpaced) { defects.insert(.obsoleteLocalPart) }
+        if local.count > 1, isQuoted || local.dropFirst().contains(where: \.isSpaced) {
+            defects.insert(.obsoleteLocalPart)
+        }
         if local.count == 1, isQuoted { defects.insert(.quotedLocalPart) }
         if at.isSpaced || domain.contains(where: \.isSpaced) { defects.insert(.obsoleteDomain) }
-        for token in local where EncodedWord.occurs(in: value[token.range]) { defects.insert(.encodedWordInAddress) }
+        for token in local where EncodedWord.occurs(in: value[token.range]) {
+            defects.insert(.encodedWordInAddress)
+        }
         if let first = domain.first, let last = domain.last {
             let range = first.range.lowerBound..<last.range.upperBound
             if EncodedWord.occurs(in: value[range]) { defects.insert(.encodedWordInAddress) }
             if first.kind == .domainLiteral {
                 defects.insert(.domainLiteral)
-                if !AddressLiteral.isValid(value[first.range]) { defects.insert(.unknownAddressLiteral) }
+                if !AddressLiteral.isValid(value[first.range]) {
+                    defects.insert(.unknownAddressLiteral)
+                }
             } else {
                 inspectLabels(domain, value, &defects)
             }
@@ -184,15 +216,19 @@ enum AddrSpecReader {
     }
 
     private static func inspectLabels(
-        _ domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>, _ defects: inout Set<AddressDefect>
+        _ domain: ArraySlice<AddressLexeme>, _ value: ArraySlice<UInt8>,
+        _ defects: inout Set<AddressDefect>
     ) {
         var length = 0
         for token in domain {
             let label = value[token.range]
             length += label.count
             guard token.kind == .atom else { continue }
-            let isTooLong = label.count > DomainName.maximumLabelLength && label.allSatisfy { $0 < 0x80 }
-            if isTooLong || label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") { defects.insert(.invalidDomain) }
+            let isTooLong =
+                label.count > DomainName.maximumLabelLength && label.allSatisfy { $0 < 0x80 }
+            if isTooLong || label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") {
+                defects.insert(.invalidDomain)
+            }
         }
         if length > DomainName.maximumLength { defects.insert(.invalidDomain) }
     }

@@ -1,6 +1,7 @@
 // Every substring of a damaged address field that some program could take for an address.
 
-/// The widest reading of an address field, used to remove or rewrite everything that could be an address.
+/// The widest reading of an address field, used to remove or rewrite everything that
+/// could be an address.
 package enum AddressCandidates {
     /// Octets that are read on each side of an `@` for one candidate, several times the limit of
     /// SMTP. A longer address part is found truncated.
@@ -33,7 +34,9 @@ package enum AddressCandidates {
         for mailbox in AddressList.parse(value).mailboxes {
             add(Candidate(addrSpec: mailbox.addrSpec, range: mailbox.addrSpecRange))
         }
-        return found.sorted { ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound) }
+        return found.sorted {
+            ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound)
+        }
     }
 
     /// All candidates; ranges are offsets in the UTF-8 form.
@@ -63,7 +66,8 @@ package enum AddressCandidates {
         /// Without backslashes.
         init(withoutPairs value: ArraySlice<UInt8>) {
             guard value.contains(UInt8(ascii: "\\")) else { return }
-            for index in value.indices where value[index] != UInt8(ascii: "\\") && !value[index].isForbiddenControl {
+            for index in value.indices
+            where value[index] != UInt8(ascii: "\\") && !value[index].isForbiddenControl {
                 append(value[index], index..<(index + 1))
             }
         }
@@ -72,7 +76,9 @@ package enum AddressCandidates {
         init(compact value: ArraySlice<UInt8>) {
             let tokens = AddressLexer.tokens(of: value).tokens.filter { $0.kind != .comment }
             for (number, token) in tokens.enumerated() {
-                if number > 0, !token.isDot, !token.isAt, !tokens[number - 1].isDot, !tokens[number - 1].isAt {
+                if number > 0, !token.isDot, !token.isAt, !tokens[number - 1].isDot,
+                    !tokens[number - 1].isAt
+                {
                     append(0x20, token.range.lowerBound..<token.range.lowerBound)
                 }
                 for index in token.range where value[index] != 0x0D && value[index] != 0x0A {
@@ -92,7 +98,8 @@ package enum AddressCandidates {
                 case .literal(let range), .undecodable(let range):
                     // White space between words is dropped, as readers do.
                     let isGap = value[range].allSatisfy(\.isFoldingWhiteSpace)
-                    for index in range where !isGap && value[index] != 0x0D && value[index] != 0x0A {
+                    for index in range where !isGap && value[index] != 0x0D && value[index] != 0x0A
+                    {
                         joined.append(value[index], index..<(index + 1))
                     }
                     if !isGap { alone.append(0x20, range.lowerBound..<range.lowerBound) }
@@ -126,7 +133,9 @@ package enum AddressCandidates {
                         localPart: String(decoding: unquoted(local), as: UTF8.self),
                         domain: String(decoding: octets[(index + width)..<domain], as: UTF8.self))
                     let lower = view.starts[start..<domain].min() ?? view.starts[start]
-                    add(Candidate(addrSpec: address, range: lower..<max(lower, view.ends[domain - 1])))
+                    add(
+                        Candidate(
+                            addrSpec: address, range: lower..<max(lower, view.ends[domain - 1])))
                 }
             }
             index += width
@@ -141,7 +150,9 @@ package enum AddressCandidates {
         return isWide || isSmall ? 3 : 0
     }
 
-    private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool { end >= 3 && atWidth(octets, end - 3) == 3 }
+    private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool {
+        end >= 3 && atWidth(octets, end - 3) == 3
+    }
 
     /// The possible starts of the local part. After the last octet that is not atext, without
     /// leading dots. After the last octet that a program which makes links of text would not
@@ -163,7 +174,8 @@ package enum AddressCandidates {
         }
         var quote = at - 2
         while quote >= limit,
-            octets[quote] != UInt8(ascii: "\"") || (quote > limit && octets[quote - 1] == UInt8(ascii: "\\"))
+            octets[quote] != UInt8(ascii: "\"")
+                || (quote > limit && octets[quote - 1] == UInt8(ascii: "\\"))
         {
             quote -= 1
         }
@@ -181,7 +193,9 @@ package enum AddressCandidates {
             return octets[start..<limit].firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } ?? start
         }
         var end = start
-        while end < limit, octets[end].isAtomText || octets[end] == UInt8(ascii: "."), atWidth(octets, end) == 0 { end += 1 }
+        while end < limit, octets[end].isAtomText || octets[end] == UInt8(ascii: "."),
+            atWidth(octets, end) == 0
+        { end += 1 }
         while end > start, octets[end - 1] == UInt8(ascii: ".") { end -= 1 }
         return octets[start..<end].first == UInt8(ascii: ".") ? start : end
     }

@@ -1,6 +1,7 @@
 // The possible defects of an address field, and the severity of each.
 
-/// A departure of an address field from the syntax that RFC 5322 section 3.4 lets programs generate.
+/// A departure of an address field from the syntax that RFC 5322 section 3.4
+/// lets programs generate.
 package enum AddressDefect: Sendable, Hashable, CaseIterable {
     // MARK: Allowed, but read differently by some programs
     /// A comment, anywhere.
@@ -25,7 +26,8 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case emptyElement
     /// A fold with only white space in its continuation.
     case obsoleteFold
-    /// A control character (not NUL, CR or LF) in a quoted string or comment, or a quoted pair of one of these.
+    /// A control character (not NUL, CR or LF) in a quoted string or comment, or a
+    /// quoted pair of one of these.
     case obsoleteText
     /// A backslash in a domain literal.
     case obsoleteDomainLiteral
@@ -57,7 +59,8 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case multipleAt
     /// `@` in a display name outside quotes.
     case atInPhrase
-    /// An addr-spec that is not a dot-atom, quoted string or domain literal: dots in wrong places, words without dots, specials.
+    /// An addr-spec that is not a dot-atom, quoted string or domain literal: dots in wrong places,
+    /// words without dots, specials.
     case malformedAddrSpec
     /// A special character in a place that does not allow it.
     case strayCharacter
@@ -73,10 +76,12 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case controlCharacter
     /// Octets of 128 and above that are not well-formed UTF-8.
     case notUTF8
-    /// A domain label that begins or ends with a hyphen, is empty, or exceeds 63 octets, or a domain of over 255.
+    /// A domain label that begins or ends with a hyphen, is empty, or exceeds 63
+    /// octets, or a domain of over 255.
     case invalidDomain
 
-    /// Whether RFC 5322 has a grammar for this, current or obsolete. A list with only such defects has one meaning.
+    /// Whether RFC 5322 has a grammar for this, current or obsolete. A list with only such
+    /// defects has one meaning.
     package var isLegal: Bool { isCurrent || isObsolete }
 
     /// Whether the current grammar (RFC 5322 section 3) allows it.
@@ -90,7 +95,8 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     /// Whether only the obsolete grammar (RFC 5322 section 4) allows it.
     package var isObsolete: Bool {
         switch self {
-        case .obsoleteRoute, .obsoleteLocalPart, .obsoleteDomain, .dotInPhrase, .emptyElement, .obsoleteFold, .obsoleteText,
+        case .obsoleteRoute, .obsoleteLocalPart, .obsoleteDomain, .dotInPhrase, .emptyElement,
+            .obsoleteFold, .obsoleteText,
             .obsoleteDomainLiteral:
             true
         default: false

@@ -39,7 +39,9 @@ struct AddressLexer {
     }
 
     /// Divides `value` into tokens; ranges are indices of the slice. Linear.
-    static func tokens(of value: ArraySlice<UInt8>) -> (tokens: [AddressLexeme], defects: Set<AddressDefect>) {
+    static func tokens(
+        of value: ArraySlice<UInt8>
+    ) -> (tokens: [AddressLexeme], defects: Set<AddressDefect>) {
         value.withUnsafeBufferPointer { buffer in
             var lexer = AddressLexer(buffer, base: value.startIndex)
             let tokens = lexer.run()
@@ -55,7 +57,9 @@ struct AddressLexer {
             guard index < input.count else { break }
             let start = index
             let kind = next()
-            tokens.append(AddressLexeme(kind: kind, range: (base + start)..<(base + index), isSpaced: isSpaced))
+            tokens.append(
+                AddressLexeme(
+                    kind: kind, range: (base + start)..<(base + index), isSpaced: isSpaced))
         }
         return tokens
     }
@@ -123,10 +127,12 @@ struct AddressLexer {
         return index > start
     }
 
-    /// The width of the line break at `position`, 0 for white space; reports a line break that is not a fold.
+    /// The width of the line break at `position`, 0 for white space; reports a line
+    /// break that is not a fold.
     private mutating func lineBreak(at position: Int) -> Int {
         guard input[position] == 0x0D || input[position] == 0x0A else { return 0 }
-        let isPair = input[position] == 0x0D && position + 1 < input.count && input[position + 1] == 0x0A
+        let isPair =
+            input[position] == 0x0D && position + 1 < input.count && input[position + 1] == 0x0A
         let width = isPair ? 2 : 1
         let isFolded = position + width < input.count && input[position + width].isWhiteSpace
         if !isPair || !isFolded { defects.insert(.bareLineBreak) }

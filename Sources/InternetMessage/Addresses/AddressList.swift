@@ -4,20 +4,27 @@
 package struct Mailbox: Sendable, Hashable {
     /// The decoded display name (RFC 2047), unquoted; nil if there is none.
     package var displayName: String?
-    /// The decoded text of the first comment, which old programs use as a name; nil if there is none.
+    /// The decoded text of the first comment, which old programs use as a
+    /// name; nil if there is none.
     package var comment: String?
     package var addrSpec: AddrSpec
-    /// The whole mailbox, from its first word to its last, comments included. Indices are those of the slice that was parsed.
+    /// The whole mailbox, from its first word to its last, comments included. Indices are those of
+    /// the slice that was parsed.
     package var range: Range<Int>
     /// The addr-spec alone, without angle brackets and route. Indices as in `range`.
     package var addrSpecRange: Range<Int>
 
     /// A mailbox that is not taken from a message; its ranges are empty.
     package init(displayName: String? = nil, addrSpec: AddrSpec) {
-        self.init(displayName: displayName, comment: nil, addrSpec: addrSpec, range: 0..<0, addrSpecRange: 0..<0)
+        self.init(
+            displayName: displayName, comment: nil, addrSpec: addrSpec, range: 0..<0,
+            addrSpecRange: 0..<0)
     }
 
-    init(displayName: String?, comment: String?, addrSpec: AddrSpec, range: Range<Int>, addrSpecRange: Range<Int>) {
+    init(
+        displayName: String?, comment: String?, addrSpec: AddrSpec, range: Range<Int>,
+        addrSpecRange: Range<Int>
+    ) {
         self.displayName = displayName
         self.comment = comment
         self.addrSpec = addrSpec

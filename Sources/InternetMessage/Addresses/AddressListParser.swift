@@ -63,7 +63,9 @@ struct AddressListParser {
             case .special(UInt8(ascii: ";")):
                 let isMember = finish(&element)
                 if let closed = group {
-                    if wantsElement, !isMember, !closed.members.isEmpty { defects.insert(.emptyElement) }
+                    if wantsElement, !isMember, !closed.members.isEmpty {
+                        defects.insert(.emptyElement)
+                    }
                     addresses.append(.group(name: closed.name, closed.members))
                     group = nil
                 } else {
@@ -87,7 +89,9 @@ struct AddressListParser {
             }
         }
         let hasLast = finish(&element)
-        if !hasLast, wantsElement { defects.insert(addresses.isEmpty && group == nil ? .emptyAddress : .emptyElement) }
+        if !hasLast, wantsElement {
+            defects.insert(addresses.isEmpty && group == nil ? .emptyAddress : .emptyElement)
+        }
         if let open = group {
             defects.insert(.unterminatedGroup)
             addresses.append(.group(name: open.name, open.members))
@@ -98,7 +102,9 @@ struct AddressListParser {
     /// Whether the last semicolon is between words without white space, as in `a;b@c`. Such a
     /// semicolon does not end an element.
     private func isWithinWord(_ element: Element) -> Bool {
-        guard element.angle == nil, !element.hasAt, let last = element.words.last, last.isWord, index < tokens.count else {
+        guard element.angle == nil, !element.hasAt, let last = element.words.last, last.isWord,
+            index < tokens.count
+        else {
             return false
         }
         let (semicolon, next) = (tokens[index - 1], tokens[index])
@@ -107,7 +113,8 @@ struct AddressListParser {
 
     /// Handles a word after `<…>`. An address there begins a new element (true). Anything else is
     /// reported and skipped (false).
-    private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressLexeme) -> Bool {
+    private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressLexeme) -> Bool
+    {
         // Reads ahead over this element. The cost is amortised, as a skipped stretch is skipped
         // only once.
         var ahead = index
@@ -157,7 +164,8 @@ struct AddressListParser {
             case .special(UInt8(ascii: "<")):
                 defects.insert(.strayCharacter)
                 words.removeAll()
-            case .special(UInt8(ascii: ",")) where words.first?.isAt != true, .special(UInt8(ascii: ";")):
+            case .special(UInt8(ascii: ",")) where words.first?.isAt != true,
+                .special(UInt8(ascii: ";")):
                 defects.insert(.unterminatedAngle)
                 return
             case .comment:
@@ -191,11 +199,14 @@ struct AddressListParser {
             name = displayName(element.words)
         }
         let comment = element.comment.map { commentText($0) }
-        let found = AddrSpecReader.read(element.angle ?? element.words, in: value, isAngled: isAngled, &defects)
+        let found = AddrSpecReader.read(
+            element.angle ?? element.words, in: value, isAngled: isAngled, &defects)
         if found.isEmpty {
             if isAngled { defects.insert(.emptyAddress) }
             if !isAngled, !element.hasAt { defects.insert(.phraseWithoutAddress) }
-            if holdsEncodedWord(element.angle ?? element.words) { defects.insert(.encodedWordInAddress) }
+            if holdsEncodedWord(element.angle ?? element.words) {
+                defects.insert(.encodedWordInAddress)
+            }
         }
         for (number, spec) in found.enumerated() {
             // If one element has several addresses, only the first includes the text before it.
@@ -204,7 +215,11 @@ struct AddressListParser {
             let mailbox = Mailbox(
                 displayName: name, comment: comment, addrSpec: spec.address,
                 range: range, addrSpecRange: spec.range)
-            if group != nil { group?.members.append(mailbox) } else { addresses.append(.mailbox(mailbox)) }
+            if group != nil {
+                group?.members.append(mailbox)
+            } else {
+                addresses.append(.mailbox(mailbox))
+            }
         }
         return true
     }
@@ -217,7 +232,9 @@ struct AddressListParser {
             case .special(UInt8(ascii: "@")): defects.insert(.atInPhrase)
             case .special, .domainLiteral: defects.insert(.strayCharacter)
             case .quotedString:
-                if EncodedWord.occurs(in: value[word.range]) { defects.insert(.encodedWordInQuotes) }
+                if EncodedWord.occurs(in: value[word.range]) {
+                    defects.insert(.encodedWordInQuotes)
+                }
             case .atom, .comment: break
             }
         }

@@ -5,15 +5,20 @@ package enum AddressLiteral {
     /// literals are refused, as no other tag was ever registered.
     package static func isValid(_ literal: some Collection<UInt8>) -> Bool {
         let text = Array(literal)
-        guard text.count > 2, text.first == UInt8(ascii: "["), text.last == UInt8(ascii: "]") else { return false }
+        guard text.count > 2, text.first == UInt8(ascii: "["), text.last == UInt8(ascii: "]") else {
+            return false
+        }
         let inner = text[1..<(text.count - 1)]
-        if inner.prefix(5).equalsIgnoringASCIICase("ipv6:".utf8) { return isIPv6(inner.dropFirst(5)) }
+        if inner.prefix(5).equalsIgnoringASCIICase("ipv6:".utf8) {
+            return isIPv6(inner.dropFirst(5))
+        }
         return isIPv4(inner)
     }
 
     /// Four decimal numbers of at most three digits, 0…255.
     private static func isIPv4(_ text: ArraySlice<UInt8>) -> Bool {
-        let parts = text.split(separator: UInt8(ascii: "."), maxSplits: 4, omittingEmptySubsequences: false)
+        let parts = text.split(
+            separator: UInt8(ascii: "."), maxSplits: 4, omittingEmptySubsequences: false)
         return parts.count == 4
             && parts.allSatisfy { part in
                 (1...3).contains(part.count) && part.allSatisfy(\.isASCIIDigit)
@@ -33,7 +38,9 @@ package enum AddressLiteral {
         return head + tail <= 7
     }
 
-    private static func splitAtDoubleColon(_ text: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, ArraySlice<UInt8>?) {
+    private static func splitAtDoubleColon(
+        _ text: ArraySlice<UInt8>
+    ) -> (ArraySlice<UInt8>, ArraySlice<UInt8>?) {
         var index = text.startIndex
         while index + 1 < text.endIndex {
             if text[index] == UInt8(ascii: ":"), text[index + 1] == UInt8(ascii: ":") {
@@ -54,7 +61,9 @@ package enum AddressLiteral {
                 guard isIPv4(part) else { return nil }
                 count += 2
             } else {
-                guard (1...4).contains(part.count), part.allSatisfy({ $0.hexValue != nil }) else { return nil }
+                guard (1...4).contains(part.count), part.allSatisfy({ $0.hexValue != nil }) else {
+                    return nil
+                }
                 count += 1
             }
         }

@@ -38,7 +38,8 @@ package enum AuthorAddress {
         do {
             return .success(try mailbox.read())
         } catch {
-            return (error.isBesideAddress ? mailbox.readLoosely() : nil).map { .success($0) } ?? .failure(error)
+            return (error.isBesideAddress ? mailbox.readLoosely() : nil).map { .success($0) }
+                ?? .failure(error)
         }
     }
 
@@ -58,12 +59,14 @@ package enum AuthorAddress {
         return text.isEmpty ? nil : EncodedWord.decode(text[...])
     }
 
-    /// Whether a program that ignores characters not allowed in field names reads the name as `From`.
+    /// Whether a program that ignores characters not allowed in field names
+    /// reads the name as `From`.
     private static func isDisguised(_ field: HeaderField) -> Bool {
         // A longer name is not `From` with a stray character.
         guard field.valueStart <= 64 else { return false }
         var found = 0
-        for octet in field.bytes[..<field.valueStart] where octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: ":") {
+        for octet in field.bytes[..<field.valueStart]
+        where octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: ":") {
             guard found < 4, octet.asciiLowercased == from(found) else { return false }
             found += 1
         }
@@ -81,7 +84,9 @@ package enum AuthorAddress {
     }
 
     /// Whether `From:` follows a CR or LF in the field that is not a fold.
-    private static func hidesFrom(_ field: HeaderField) -> Bool { field.bytes.withUnsafeBufferPointer(hidesFrom) }
+    private static func hidesFrom(_ field: HeaderField) -> Bool {
+        field.bytes.withUnsafeBufferPointer(hidesFrom)
+    }
 
     private static func hidesFrom(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var index = 0
@@ -93,7 +98,8 @@ package enum AuthorAddress {
             var next = index
             // After a bare CR or LF, white space does not help: `\r From:` is a line to some
             // programs. After CRLF it is a fold.
-            let isFold = octet == 0x0A && index >= 2 && bytes[index - 2] == 0x0D && bytes[index].isWhiteSpace
+            let isFold =
+                octet == 0x0A && index >= 2 && bytes[index - 2] == 0x0D && bytes[index].isWhiteSpace
             if isFold || (octet == 0x0D && bytes[index] == 0x0A) { continue }
             while next < bytes.count, next < index + 8, bytes[next].isWhiteSpace { next += 1 }
             guard bytes[next...].prefix(4).equalsIgnoringASCIICase("from".utf8) else { continue }
@@ -122,19 +128,28 @@ private struct StrictMailbox {
             return try readBare()
         }
         try readPhrase(tokens[..<open])
-        guard let close = tokens[open...].firstIndex(where: { $0.kind == .special(UInt8(ascii: ">")) }) else {
+        guard
+            let close = tokens[open...].firstIndex(where: { $0.kind == .special(UInt8(ascii: ">")) }
+            )
+        else {
             throw .unterminated
         }
         try checkTail(tokens[(close + 1)...])
         let inside = tokens[(open + 1)..<close]
-        if inside.first?.isAt == true, inside.contains(where: { $0.kind == .special(UInt8(ascii: ":")) }) { throw .sourceRoute }
+        if inside.first?.isAt == true,
+            inside.contains(where: { $0.kind == .special(UInt8(ascii: ":")) })
+        {
+            throw .sourceRoute
+        }
         return try readAddress(inside, isAngled: true)
     }
 
     /// The address of a field that is well-formed except next to the address; nil if there may be
     /// another address.
     func readLoosely() -> AddrSpec? {
-        LooseMailbox(value, tokens).read { inside, isAngled in try? readAddress(inside, isAngled: isAngled) }
+        LooseMailbox(value, tokens).read { inside, isAngled in
+            try? readAddress(inside, isAngled: isAngled)
+        }
     }
 
     // MARK: Octets
@@ -172,7 +187,9 @@ private struct StrictMailbox {
         for octet in inner where "()<>@,;:\\\"[]".utf8.contains(octet) { throw .ambiguousComment }
         if EncodedWord.occurs(in: inner) { throw .ambiguousComment }
         let text = String(decoding: inner, as: UTF8.self)
-        for scalar in text.unicodeScalars where Self.isSpecialForm(scalar) { throw .ambiguousComment }
+        for scalar in text.unicodeScalars where Self.isSpecialForm(scalar) {
+            throw .ambiguousComment
+        }
     }
 
     /// Only quoted pairs of `"` and `\` are accepted. Others are legal, but programs read them
@@ -181,7 +198,9 @@ private struct StrictMailbox {
         var octets = value[token.range].dropFirst().dropLast()
         while let octet = octets.popFirst() {
             guard octet == UInt8(ascii: "\\") else { continue }
-            guard let next = octets.popFirst(), next == UInt8(ascii: "\\") || next == UInt8(ascii: "\"") else {
+            guard let next = octets.popFirst(),
+                next == UInt8(ascii: "\\") || next == UInt8(ascii: "\"")
+            else {
                 throw .quotedPair
             }
         }
@@ -195,14 +214,19 @@ private struct StrictMailbox {
             case .atom, .special(UInt8(ascii: ".")), .comment: break
             case .quotedString: break
             case .special(UInt8(ascii: "@")):
-                throw words.contains(where: { $0.kind == .special(UInt8(ascii: ",")) }) ? .multipleMailboxes : .atInDisplayName
-            case .special(UInt8(ascii: ",")): throw wordsBefore(word, in: words) ? .multipleMailboxes : .emptyElement
+                throw words.contains(where: { $0.kind == .special(UInt8(ascii: ",")) })
+                    ? .multipleMailboxes : .atInDisplayName
+            case .special(UInt8(ascii: ",")):
+                throw wordsBefore(word, in: words) ? .multipleMailboxes : .emptyElement
             case .special(UInt8(ascii: ":")), .special(UInt8(ascii: ";")): throw .group
             case .special, .domainLiteral: throw .strayCharacter
             }
         }
-        for word in words where word.kind == .atom || word.kind == .quotedString { try checkEncodedWords(value[word.range]) }
-        // Adjacent encoded words may cross token boundaries, so the phrase is also checked as one piece.
+        for word in words where word.kind == .atom || word.kind == .quotedString {
+            try checkEncodedWords(value[word.range])
+        }
+        // Adjacent encoded words may cross token boundaries, so the phrase
+        // is also checked as one piece.
         if let first = words.first, let last = words.last {
             try checkEncodedWords(value[first.range.lowerBound..<last.range.upperBound])
         }
@@ -245,10 +269,14 @@ private struct StrictMailbox {
     private func checkTail(_ tail: ArraySlice<AddressLexeme>) throws(AuthorDefect) {
         guard let first = tail.first(where: { $0.kind != .comment }) else { return }
         if tail.contains(where: { $0.kind == .special(UInt8(ascii: ",")) }) {
-            let hasMore = tail.contains { $0.isWord || $0.isAt || $0.kind == .special(UInt8(ascii: "<")) }
+            let hasMore = tail.contains {
+                $0.isWord || $0.isAt || $0.kind == .special(UInt8(ascii: "<"))
+            }
             throw hasMore ? .multipleMailboxes : .emptyElement
         }
-        if tail.contains(where: { $0.isAt || $0.kind == .special(UInt8(ascii: "<")) }) { throw .missingSeparator }
+        if tail.contains(where: { $0.isAt || $0.kind == .special(UInt8(ascii: "<")) }) {
+            throw .missingSeparator
+        }
         switch first.kind {
         case .special(UInt8(ascii: ";")), .special(UInt8(ascii: ":")): throw .group
         case .special: throw .strayCharacter
@@ -261,7 +289,9 @@ private struct StrictMailbox {
         for token in tokens {
             switch token.kind {
             case .special(UInt8(ascii: ",")):
-                let words = tokens.split { $0.kind == .special(UInt8(ascii: ",")) }.filter { $0.contains { $0.kind != .comment } }
+                let words = tokens.split { $0.kind == .special(UInt8(ascii: ",")) }.filter {
+                    $0.contains { $0.kind != .comment }
+                }
                 throw words.count > 1 ? .multipleMailboxes : .emptyElement
             case .special(UInt8(ascii: ":")), .special(UInt8(ascii: ";")): throw .group
             default: break
@@ -273,7 +303,9 @@ private struct StrictMailbox {
         return try readAddress(inner, isAngled: false)
     }
 
-    private func readAddress(_ inner: ArraySlice<AddressLexeme>, isAngled: Bool) throws(AuthorDefect) -> AddrSpec {
+    private func readAddress(
+        _ inner: ArraySlice<AddressLexeme>, isAngled: Bool
+    ) throws(AuthorDefect) -> AddrSpec {
         guard let first = inner.first, let last = inner.last else { throw .noAddress }
         let span = first.range.lowerBound..<last.range.upperBound
         let ats = inner.indices.filter { inner[$0].isAt }
@@ -293,16 +325,22 @@ private struct StrictMailbox {
         guard !local.isEmpty, !domain.isEmpty else { throw .noAddress }
         // White space is allowed only before the first token.
         for token in inner.dropFirst() where token.isSpaced || token.kind == .comment {
-            throw isAngled ? .whiteSpaceInAddress : wordsAreSpaced(local, domain) ? .strayText : .whiteSpaceInAddress
+            throw isAngled
+                ? .whiteSpaceInAddress
+                : wordsAreSpaced(local, domain) ? .strayText : .whiteSpaceInAddress
         }
         if isAngled, first.kind == .comment { throw .whiteSpaceInAddress }
         return AddrSpec(localPart: try readLocalPart(local), domain: try readDomain(domain))
     }
 
     /// Whether two words are next to each other, as in `John a@b`.
-    private func wordsAreSpaced(_ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>) -> Bool {
+    private func wordsAreSpaced(
+        _ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>
+    ) -> Bool {
         for part in [local, domain] {
-            for (left, right) in zip(part, part.dropFirst()) where left.isWord && right.isWord { return true }
+            for (left, right) in zip(part, part.dropFirst()) where left.isWord && right.isWord {
+                return true
+            }
         }
         return false
     }
@@ -335,7 +373,8 @@ private struct StrictMailbox {
 
     private func checkedLocalPart(_ text: ArraySlice<UInt8>) throws(AuthorDefect) -> String {
         let string = String(decoding: text, as: UTF8.self)
-        for scalar in string.unicodeScalars where Self.isLookAlike(scalar) || Self.isInvisible(scalar) {
+        for scalar in string.unicodeScalars
+        where Self.isLookAlike(scalar) || Self.isInvisible(scalar) {
             throw .ambiguousLocalPart
         }
         return string
@@ -344,13 +383,18 @@ private struct StrictMailbox {
     private func readDomain(_ tokens: ArraySlice<AddressLexeme>) throws(AuthorDefect) -> String {
         guard let first = tokens.first, let last = tokens.last else { throw .noAddress }
         if first.kind == .domainLiteral { throw .domainLiteral }
-        let text = String(decoding: value[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
-        guard tokens.allSatisfy({ $0.kind == .atom || $0.isDot }), last.kind == .atom, let ascii = DomainName.toASCII(text) else {
+        let text = String(
+            decoding: value[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
+        guard tokens.allSatisfy({ $0.kind == .atom || $0.isDot }), last.kind == .atom,
+            let ascii = DomainName.toASCII(text)
+        else {
             throw .invalidDomain
         }
         // An internationalised name must be in its normal form. If programs map it differently, its
         // owner is unclear.
-        if text.utf8.contains(where: { $0 >= 0x80 }), DomainName.toUnicode(ascii)?.hasSameOctets(as: text) != true {
+        if text.utf8.contains(where: { $0 >= 0x80 }),
+            DomainName.toUnicode(ascii)?.hasSameOctets(as: text) != true
+        {
             throw .invalidDomain
         }
         return text
@@ -368,7 +412,9 @@ private struct StrictMailbox {
     private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.value >= 0x80 else { return false }
         switch scalar.properties.generalCategory {
-        case .format, .spaceSeparator, .lineSeparator, .paragraphSeparator, .control, .privateUse, .unassigned: return true
+        case .format, .spaceSeparator, .lineSeparator, .paragraphSeparator, .control, .privateUse,
+            .unassigned:
+            return true
         default: return scalar.properties.isDefaultIgnorableCodePoint
         }
     }

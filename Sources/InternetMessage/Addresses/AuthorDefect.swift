@@ -7,8 +7,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case missingFrom
     /// More than one From field.
     case multipleFrom
-    /// A field or line that some programs read as From: `From` with control or 8-bit characters or inner white space in its
-    /// name, or `From:` after a bare CR or LF in another field.
+    /// A field or line that some programs read as From: `From` with control or 8-bit characters or
+    /// inner white space in its name, or `From:` after a bare CR or LF in another field.
     case disguisedFrom
     /// White space between `From` and its colon (obsolete).
     case spaceBeforeColon
@@ -61,7 +61,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case ambiguousLocalPart
     /// Local part of several words, or dots in wrong places.
     case malformedLocalPart
-    /// Not a domain name of letters, digits, hyphens and underscores, or a malformed or non-canonical internationalised one.
+    /// Not a domain name of letters, digits, hyphens and underscores, or a malformed or
+    /// non-canonical internationalised one.
     case invalidDomain
     /// Not well-formed UTF-8.
     case notUTF8
@@ -72,7 +73,8 @@ extension AuthorDefect {
     /// have one address.
     var isBesideAddress: Bool {
         switch self {
-        case .multipleMailboxes, .emptyElement, .atInDisplayName, .ambiguousComment, .strayText, .strayCharacter,
+        case .multipleMailboxes, .emptyElement, .atInDisplayName, .ambiguousComment, .strayText,
+            .strayCharacter,
             .ambiguousEncodedWord, .quotedPair, .group:
             true
         default: false
@@ -102,7 +104,8 @@ extension AuthorDefect: CustomStringConvertible {
         case .strayText: "text next to the address of From"
         case .strayCharacter: "a special character out of place in From"
         case .encodedWordInAddress: "an encoded word in the address of From"
-        case .ambiguousEncodedWord: "an encoded word in From that could be read as an address or does not decode"
+        case .ambiguousEncodedWord:
+            "an encoded word in From that could be read as an address or does not decode"
         case .controlCharacter: "a control character in From"
         case .bareLineBreak: "a bare line break in From"
         case .obsoleteFold: "an empty continuation line in From"

@@ -7,12 +7,15 @@ package struct InboxAddress: Sendable, Hashable {
 
     package init(_ address: AddrSpec) { self.address = address }
 
-    /// The address itself. Only for an envelope that leaves for the user, for comparison, and for sealed storage.
+    /// The address itself. Only for an envelope that leaves for the user, for
+    /// comparison, and for sealed storage.
     package var revealed: AddrSpec { address }
 
     /// The form that operators see: `l…@gmail.com`. Shows one scalar, as one character may be the
     /// whole local part.
-    package var hint: String { (address.localPart.unicodeScalars.first.map { String($0) } ?? "") + "…@" + address.domain }
+    package var hint: String {
+        (address.localPart.unicodeScalars.first.map { String($0) } ?? "") + "…@" + address.domain
+    }
 }
 
 extension InboxAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -20,10 +20,13 @@ struct LooseMailbox {
     func read(_ address: (ArraySlice<AddressLexeme>, _ isAngled: Bool) -> AddrSpec?) -> AddrSpec? {
         guard let author = author(address), hasHarmlessTexts, hasHarmlessWords else { return nil }
         let mailboxes = AddressList.parse(value).mailboxes
-        return mailboxes.count == 1 && mailboxes[0].addrSpec == author && isOnly(author) ? author : nil
+        return mailboxes.count == 1 && mailboxes[0].addrSpec == author && isOnly(author)
+            ? author : nil
     }
 
-    private func author(_ address: (ArraySlice<AddressLexeme>, _ isAngled: Bool) -> AddrSpec?) -> AddrSpec? {
+    private func author(
+        _ address: (ArraySlice<AddressLexeme>, _ isAngled: Bool) -> AddrSpec?
+    ) -> AddrSpec? {
         let brackets = tokens.indices.filter { tokens[$0].isOne(of: "<>") }
         guard !brackets.isEmpty else {
             // Without brackets, only comments may be next to the address.
@@ -32,7 +35,8 @@ struct LooseMailbox {
             while inside.last?.kind == .comment { inside.removeLast() }
             return address(inside, false)
         }
-        guard brackets.count == 2, tokens[brackets[0]].isOne(of: "<"), tokens[brackets[1]].isOne(of: ">"),
+        guard brackets.count == 2, tokens[brackets[0]].isOne(of: "<"),
+            tokens[brackets[1]].isOne(of: ">"),
             isName(tokens[..<brackets[0]]), tokens[(brackets[1] + 1)...].allSatisfy(isHarmlessAfter)
         else { return nil }
         return address(tokens[(brackets[0] + 1)..<brackets[1]], true)
@@ -46,7 +50,9 @@ struct LooseMailbox {
             guard case .special(let octet) = token.kind else { return true }
             guard octet == UInt8(ascii: "\\") else { return "@,;.)]".utf8.contains(octet) }
             // `O\'Brien`: only before a mark, as some programs read `\n` as a line end.
-            guard index + 1 < tokens.endIndex, case let next = tokens[index + 1], !next.isSpaced, next.kind == .atom else {
+            guard index + 1 < tokens.endIndex, case let next = tokens[index + 1], !next.isSpaced,
+                next.kind == .atom
+            else {
                 return false
             }
             return isEscapable(value[next.range.lowerBound])
@@ -58,19 +64,26 @@ struct LooseMailbox {
         return token.isOne(of: ",;.)]")
     }
 
-    private func isEscapable(_ octet: UInt8) -> Bool { octet > 0x20 && octet < 0x7F && !octet.isASCIIAlphanumeric }
+    private func isEscapable(_ octet: UInt8) -> Bool {
+        octet > 0x20 && octet < 0x7F && !octet.isASCIIAlphanumeric
+    }
 
     // MARK: Quoted strings and comments
 
     /// Whether only marks are in quoted pairs, and no comment contains a bracket.
     private var hasHarmlessTexts: Bool {
         tokens.allSatisfy { token in
-            guard token.kind == .quotedString || token.kind == .comment || token.kind == .domainLiteral else { return true }
+            guard
+                token.kind == .quotedString || token.kind == .comment
+                    || token.kind == .domainLiteral
+            else { return true }
             var octets = value[token.range].dropFirst().dropLast()
             while let octet = octets.popFirst() {
                 switch octet {
-                case UInt8(ascii: "\\"): guard let next = octets.popFirst(), isEscapable(next) else { return false }
-                case UInt8(ascii: "<"), UInt8(ascii: ">"): if token.kind != .quotedString { return false }
+                case UInt8(ascii: "\\"):
+                    guard let next = octets.popFirst(), isEscapable(next) else { return false }
+                case UInt8(ascii: "<"), UInt8(ascii: ">"):
+                    if token.kind != .quotedString { return false }
                 default: break
                 }
             }
@@ -98,7 +111,9 @@ struct LooseMailbox {
     /// one.
     private func isOnly(_ author: AddrSpec) -> Bool {
         var places: [Int: [AddressCandidates.Candidate]] = [:]
-        for candidate in AddressCandidates.find(in: value) { places[candidate.range.upperBound, default: []].append(candidate) }
+        for candidate in AddressCandidates.find(in: value) {
+            places[candidate.range.upperBound, default: []].append(candidate)
+        }
         return places.values.allSatisfy { candidates in
             candidates.contains { Self.isSame($0.addrSpec, author) }
                 && candidates.allSatisfy { Self.isSame($0.addrSpec, author, orEndOf: true) }
@@ -106,14 +121,17 @@ struct LooseMailbox {
     }
 
     private static let quotationMarks: Set<Unicode.Scalar> = [
-        "'", "`", "\u{2018}", "\u{2019}", "\u{201C}", "\u{201D}", "\u{201E}", "\u{AB}", "\u{BB}", "\u{2039}", "\u{203A}",
+        "'", "`", "\u{2018}", "\u{2019}", "\u{201C}", "\u{201D}", "\u{201E}", "\u{AB}", "\u{BB}",
+        "\u{2039}", "\u{203A}",
     ]
 
     /// Whether a candidate is this address, also if it is between quotation marks that are letters
     /// in the grammar.
     /// - Parameter orEndOf: whether the candidate may lack the beginning of the local part, as when
     ///   a program makes a link of it.
-    private static func isSame(_ candidate: AddrSpec, _ author: AddrSpec, orEndOf: Bool = false) -> Bool {
+    private static func isSame(
+        _ candidate: AddrSpec, _ author: AddrSpec, orEndOf: Bool = false
+    ) -> Bool {
         var local = Array(candidate.localPart.unicodeScalars)
         var domain = Array(candidate.domain.unicodeScalars)
         if let last = domain.last, quotationMarks.contains(last) {
@@ -124,12 +142,18 @@ struct LooseMailbox {
             if isBetween { local.removeFirst() }
         }
         let whole = Array(author.localPart.unicodeScalars)
-        guard orEndOf ? local.count <= whole.count : local.count == whole.count else { return false }
-        return isSame(domain, Array(author.domain.unicodeScalars)) && isSame(local, whole.suffix(local.count))
+        guard orEndOf ? local.count <= whole.count : local.count == whole.count else {
+            return false
+        }
+        return isSame(domain, Array(author.domain.unicodeScalars))
+            && isSame(local, whole.suffix(local.count))
     }
 
-    private static func isSame(_ one: [Unicode.Scalar], _ other: some Collection<Unicode.Scalar>) -> Bool {
-        String(String.UnicodeScalarView(one)).utf8.equalsIgnoringASCIICase(String(String.UnicodeScalarView(other)).utf8)
+    private static func isSame(
+        _ one: [Unicode.Scalar], _ other: some Collection<Unicode.Scalar>
+    ) -> Bool {
+        String(String.UnicodeScalarView(one)).utf8.equalsIgnoringASCIICase(
+            String(String.UnicodeScalarView(other)).utf8)
     }
 }
 

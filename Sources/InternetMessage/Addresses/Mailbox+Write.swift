@@ -1,10 +1,12 @@
 // Writes mailboxes and address lists (RFC 5322 section 3.4, RFC 2047 section 5).
 
 extension Mailbox {
-    /// The mailbox as ASCII text (except for an internationalised address): `local@domain`, or `phrase <local@domain>`. Without
-    /// folds.
+    /// The mailbox as ASCII text (except for an internationalised address): `local@domain`, or
+    /// `phrase <local@domain>`. Without folds.
     package var serialized: String {
-        guard let phrase = displayName.map(Self.phrase), !phrase.isEmpty else { return addrSpec.wireForm }
+        guard let phrase = displayName.map(Self.phrase), !phrase.isEmpty else {
+            return addrSpec.wireForm
+        }
         return "\(phrase) <\(addrSpec.wireForm)>"
     }
 
@@ -18,7 +20,8 @@ extension Mailbox {
         guard !octets.isEmpty else { return "" }
         let text = String(decoding: octets, as: UTF8.self)
         let isPlain =
-            octets.allSatisfy { $0 < 0x80 } && !octets.holdsEncodedWordMark && octets.count <= EncodedWord.longestPlainWord
+            octets.allSatisfy { $0 < 0x80 } && !octets.holdsEncodedWordMark
+            && octets.count <= EncodedWord.longestPlainWord
         guard isPlain else { return EncodedWord.encode(text) }
         let words = octets.split(separator: 0x20, omittingEmptySubsequences: false)
         if words.allSatisfy({ !$0.isEmpty && $0.allSatisfy(\.isAtomText) }) { return text }
@@ -46,8 +49,8 @@ extension AddressList {
 }
 
 extension AddrSpec {
-    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil if the local part is not ASCII or the
-    /// domain has no such form.
+    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil if the local part
+    /// is not ASCII or the domain has no such form.
     package var asciiWireForm: String? {
         if isASCII { return wireForm }
         return localPart.utf8.allSatisfy { $0 < 0x80 } ? normalized?.wireForm : nil

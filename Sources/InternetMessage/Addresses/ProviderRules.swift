@@ -28,7 +28,8 @@ package struct ProviderRules: Sendable, Hashable {
 
     package init(_ rules: [String: Rule]) { self.rules = rules }
 
-    /// Providers that document these rules. Gmail: dots and tags, and googlemail.com is gmail.com; the others: tags.
+    /// Providers that document these rules. Gmail: dots and tags, and googlemail.com is
+    /// gmail.com; the others: tags.
     package static let standard = ProviderRules([
         "gmail.com": Rule(ignoresDots: true, plusTags: true),
         "googlemail.com": Rule(ignoresDots: true, plusTags: true, sameAs: "gmail.com"),
@@ -45,15 +46,18 @@ package struct ProviderRules: Sendable, Hashable {
     /// of `name@proton.me` also has it at the others. Apple: the owner of `name@mac.com` or
     /// `name@me.com` also has `name@icloud.com`, and no one else can get it.
     private static let ofOnePerson: [[String]] = [
-        ["proton.me", "protonmail.com", "pm.me", "protonmail.ch"], ["icloud.com", "me.com", "mac.com"],
+        ["proton.me", "protonmail.com", "pm.me", "protonmail.ch"],
+        ["icloud.com", "me.com", "mac.com"],
     ]
 
     /// Domains of one provider at which a name may belong to different people, but often belongs to
     /// the same person.
     private static let ofOneProvider: [[String]] = [
         [
-            "outlook.com", "outlook.de", "outlook.es", "outlook.fr", "outlook.it", "outlook.jp", "hotmail.com", "hotmail.co.uk",
-            "hotmail.de", "hotmail.es", "hotmail.fr", "hotmail.it", "live.com", "live.co.uk", "live.de", "live.fr", "live.it",
+            "outlook.com", "outlook.de", "outlook.es", "outlook.fr", "outlook.it", "outlook.jp",
+            "hotmail.com", "hotmail.co.uk",
+            "hotmail.de", "hotmail.es", "hotmail.fr", "hotmail.it", "live.com", "live.co.uk",
+            "live.de", "live.fr", "live.it",
             "live.nl", "msn.com", "passport.com",
         ]
     ]
@@ -63,7 +67,9 @@ package struct ProviderRules: Sendable, Hashable {
     /// They are not in `rules`, as a rule decides how inboxes are stored and looked up.
     /// - Parameter domain: canonical.
     package static func sisters(of domain: String) -> [String] {
-        (ofOnePerson + ofOneProvider).first { $0.contains { $0.hasSameOctets(as: domain) } } ?? [domain]
+        (ofOnePerson + ofOneProvider).first { $0.contains { $0.hasSameOctets(as: domain) } } ?? [
+            domain
+        ]
     }
 
     /// Whether two addresses belong to one person: the same mailbox, or the same name at domains of
@@ -73,16 +79,21 @@ package struct ProviderRules: Sendable, Hashable {
         guard one.localPart.hasSameOctets(as: other.localPart) else { return false }
         return one.domain.hasSameOctets(as: other.domain)
             || Self.ofOnePerson.contains { family in
-                [one, other].allSatisfy { address in family.contains { $0.hasSameOctets(as: address.domain) } }
+                [one, other].allSatisfy { address in
+                    family.contains { $0.hasSameOctets(as: address.domain) }
+                }
             }
     }
 
-    /// The address, folded, with its provider's rules applied. A local part that would become empty is kept.
+    /// The address, folded, with its provider's rules applied. A local part that
+    /// would become empty is kept.
     package func canonical(_ address: AddrSpec) -> AddrSpec {
         let address = address.folded
         let rule = rules[address.domain] ?? Self.elsewhere
         var local = address.localPart
-        if rule.plusTags, let plus = local.firstIndex(of: "+"), plus > local.startIndex { local = String(local[..<plus]) }
+        if rule.plusTags, let plus = local.firstIndex(of: "+"), plus > local.startIndex {
+            local = String(local[..<plus])
+        }
         if rule.ignoresDots {
             let dotless = local.filter { $0 != "." }
             if !dotless.isEmpty { local = dotless }
@@ -96,6 +107,8 @@ extension AddrSpec {
     /// in lower-case A-labels. By RFC 5321 (section 2.4) only the domain is case-insensitive, but
     /// no provider has two mailboxes that differ only in letter case.
     package var folded: AddrSpec {
-        AddrSpec(localPart: localPart.foldedIdentity, domain: DomainName.toASCII(domain) ?? domain.foldedIdentity)
+        AddrSpec(
+            localPart: localPart.foldedIdentity,
+            domain: DomainName.toASCII(domain) ?? domain.foldedIdentity)
     }
 }

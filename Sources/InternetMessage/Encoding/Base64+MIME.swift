@@ -34,7 +34,8 @@ extension Base64 {
     /// Octets in one encoded line, without CRLF (RFC 2045 section 6.8).
     package static let lineLength = 76
 
-    /// Value of each octet in the alphabet; 64 for `=`, 65 for white space and line breaks, 66 for anything else.
+    /// Value of each octet in the alphabet; 64 for `=`, 65 for white space and line
+    /// breaks, 66 for anything else.
     static let values: [UInt8] = {
         var table = [UInt8](repeating: 66, count: 256)
         for (value, octet) in alphabet.enumerated() { table[Int(octet)] = UInt8(value) }
@@ -44,11 +45,16 @@ extension Base64 {
     }()
 
     /// Decodes octets; never fails. Linear.
-    package static func decode(_ text: some Collection<UInt8>) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
-        text.withContiguousStorageIfAvailable(decode(octets:)) ?? Array(text).withUnsafeBufferPointer(decode(octets:))
+    package static func decode(
+        _ text: some Collection<UInt8>
+    ) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
+        text.withContiguousStorageIfAvailable(decode(octets:))
+            ?? Array(text).withUnsafeBufferPointer(decode(octets:))
     }
 
-    private static func decode(octets text: UnsafeBufferPointer<UInt8>) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
+    private static func decode(
+        octets text: UnsafeBufferPointer<UInt8>
+    ) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
         var decoder = Decoder()
         var output = [UInt8]()
         output.reserveCapacity(text.count / 4 * 3 + 3)

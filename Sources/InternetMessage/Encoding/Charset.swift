@@ -11,7 +11,8 @@ package enum Charset {
         package var isLossless: Bool
     }
 
-    /// Decodes octets; malformed sequences become U+FFFD. Nil if the charset is unknown. Labels compare case-insensitively.
+    /// Decodes octets; malformed sequences become U+FFFD. Nil if the charset is unknown. Labels
+    /// compare case-insensitively.
     package static func decode(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         decodeCheckingLoss(bytes, label)?.text
     }
@@ -30,14 +31,17 @@ package enum Charset {
     }
 
     /// Decodes octets and says whether all of them were decoded. Nil if the charset is unknown.
-    package static func decodeCheckingLoss(_ bytes: some Collection<UInt8>, _ label: String) -> Decoded? {
+    package static func decodeCheckingLoss(
+        _ bytes: some Collection<UInt8>, _ label: String
+    ) -> Decoded? {
         switch Kind(label) {
         case .ascii?:
             return decodeSingleByte(bytes) { $0 < 0x80 ? Unicode.Scalar($0) : nil }
         case .utf8?:
             // U+FEFF at the start is a signature in UTF-8 too. It is kept, because it can be
             // encoded again.
-            return Decoded(text: String(decoding: bytes, as: UTF8.self), isLossless: bytes.isValidUTF8)
+            return Decoded(
+                text: String(decoding: bytes, as: UTF8.self), isLossless: bytes.isValidUTF8)
         case .latin1?:
             return decodeSingleByte(bytes) { Unicode.Scalar($0) }
         case .windows1252?:
@@ -78,14 +82,16 @@ package enum Charset {
         return output
     }
 
-    /// Encodes text; nil if the charset is unknown or lacks one of the characters. Nothing is transliterated.
+    /// Encodes text; nil if the charset is unknown or lacks one of the characters.
+    /// Nothing is transliterated.
     package static func encode(_ text: String, _ label: String) -> [UInt8]? {
         switch Kind(label) {
         case .ascii?: return encodeSingleByte(text) { $0.value < 0x80 ? UInt8($0.value) : nil }
         case .utf8?: return Array(text.utf8)
         case .latin1?: return encodeSingleByte(text) { UInt8(exactly: $0.value) }
         case .windows1252?: return encodeSingleByte(text) { Windows1252.octet($0) }
-        case .iconv(let name)?: return Array(text.utf8).withUnsafeBufferPointer { Iconv.encode($0, to: name) }
+        case .iconv(let name)?:
+            return Array(text.utf8).withUnsafeBufferPointer { Iconv.encode($0, to: name) }
         case .hz?, nil: return nil
         }
     }
@@ -93,7 +99,9 @@ package enum Charset {
     /// Whether `label` names a charset that can be decoded.
     package static func isKnown(_ label: String) -> Bool { decode([UInt8](), label) != nil }
 
-    private static func decodeSingleByte(_ bytes: some Collection<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?) -> Decoded {
+    private static func decodeSingleByte(
+        _ bytes: some Collection<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?
+    ) -> Decoded {
         bytes.withContiguousStorageIfAvailable { decodeSingleByte(octets: $0, scalar) }
             ?? Array(bytes).withUnsafeBufferPointer { decodeSingleByte(octets: $0, scalar) }
     }
@@ -121,7 +129,9 @@ package enum Charset {
         return Decoded(text: String(decoding: text, as: UTF8.self), isLossless: isLossless)
     }
 
-    private static func encodeSingleByte(_ text: String, _ octet: (Unicode.Scalar) -> UInt8?) -> [UInt8]? {
+    private static func encodeSingleByte(
+        _ text: String, _ octet: (Unicode.Scalar) -> UInt8?
+    ) -> [UInt8]? {
         var bytes = [UInt8]()
         bytes.reserveCapacity(text.utf8.count)
         for scalar in text.unicodeScalars {
@@ -131,7 +141,8 @@ package enum Charset {
         return bytes
     }
 
-    /// Longest charset name accepted, in octets: longer than any registered one. A longer label is unknown.
+    /// Longest charset name accepted, in octets: longer than any registered one. A
+    /// longer label is unknown.
     static let maximumLabelLength = 64
 
     private enum Kind {
@@ -142,22 +153,30 @@ package enum Charset {
             let name = label.asciiLowercased
             // No slash: senders must not choose "//TRANSLIT" or glibc's own paths.
             guard !name.isEmpty, name.utf8.count <= Charset.maximumLabelLength,
-                name.utf8.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "-_.:+()".utf8.contains($0) })
+                name.utf8.allSatisfy({
+                    $0.isASCIILetter || $0.isASCIIDigit || "-_.:+()".utf8.contains($0)
+                })
             else { return nil }
             switch name {
-            case "us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us", "iso_646.irv:1991", "646", "cp367", "us": self = .ascii
+            case "us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us", "iso_646.irv:1991", "646",
+                "cp367", "us":
+                self = .ascii
             case "utf-8", "utf8", "unicode-1-1-utf-8", "utf_8", "x-utf-8": self = .utf8
-            case "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "l1", "iso88591", "iso_8859-1:1987", "cp819":
+            case "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "l1", "iso88591",
+                "iso_8859-1:1987", "cp819":
                 self = .latin1
-            case "windows-1252", "cp1252", "cp-1252", "win-1252", "x-cp1252", "1252": self = .windows1252
+            case "windows-1252", "cp1252", "cp-1252", "win-1252", "x-cp1252", "1252":
+                self = .windows1252
             // Names of the locale's or glibc's internal form, never of a charset in mail.
             case "char", "wchar_t", "internal": return nil
             case "utf-16", "utf16": self = .iconv("UTF-16")
-            case "ks_c_5601-1987", "ks_c_5601", "ksc5601", "ks_c_5601-1989", "korean": self = .iconv("CP949")
+            case "ks_c_5601-1987", "ks_c_5601", "ksc5601", "ks_c_5601-1989", "korean":
+                self = .iconv("CP949")
             case "hz-gb-2312", "hz", "hz-gb2312": self = .hz
             // Labels that programs use for a superset.
             case "gb2312", "gb_2312-80", "x-gbk", "gbk", "cp936", "cp-936": self = .iconv("GB18030")
-            case "shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji": self = .iconv("CP932")
+            case "shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji":
+                self = .iconv("CP932")
             case "iso-8859-8-i", "iso-8859-8-e", "logical", "visual": self = .iconv("ISO-8859-8")
             case "unicode-1-1-utf-7", "x-unicode-2-0-utf-7", "utf7": self = .iconv("UTF-7")
             case "x-euc-jp": self = .iconv("EUC-JP")
@@ -173,8 +192,10 @@ package enum Charset {
 private enum Windows1252 {
     /// Code points of the octets 80–9F; 0 if the octet has no meaning.
     static let table: [UInt16] = [
-        0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
-        0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
+        0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039,
+        0x0152, 0, 0x017D, 0,
+        0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A,
+        0x0153, 0, 0x017E, 0x0178,
     ]
 
     static func scalar(_ octet: UInt8) -> Unicode.Scalar? {
@@ -184,8 +205,12 @@ private enum Windows1252 {
     }
 
     static func octet(_ scalar: Unicode.Scalar) -> UInt8? {
-        if scalar.value < 0x80 || (scalar.value >= 0xA0 && scalar.value <= 0xFF) { return UInt8(scalar.value) }
-        guard scalar.value > 0xFF, let value = UInt16(exactly: scalar.value), let index = table.firstIndex(of: value) else {
+        if scalar.value < 0x80 || (scalar.value >= 0xA0 && scalar.value <= 0xFF) {
+            return UInt8(scalar.value)
+        }
+        guard scalar.value > 0xFF, let value = UInt16(exactly: scalar.value),
+            let index = table.firstIndex(of: value)
+        else {
             return nil
         }
         return UInt8(0x80 + index)

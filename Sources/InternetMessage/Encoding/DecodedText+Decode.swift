@@ -9,10 +9,13 @@ extension DecodedText {
 
         @inline(__always)
         mutating func add(_ kind: Segment.Kind, decoded: Int, raw: Int, width: Int) {
-            if let last = segments.indices.last, segments[last].kind == kind, kind != .block, segments[last].rawEnd == raw {
+            if let last = segments.indices.last, segments[last].kind == kind, kind != .block,
+                segments[last].rawEnd == raw
+            {
                 segments[last].rawEnd = raw + width
             } else {
-                segments.append(Segment(decodedStart: decoded, rawStart: raw, rawEnd: raw + width, kind: kind))
+                segments.append(
+                    Segment(decodedStart: decoded, rawStart: raw, rawEnd: raw + width, kind: kind))
             }
         }
     }
@@ -33,13 +36,19 @@ extension DecodedText {
                 let octet = input[index]
                 switch octet {
                 case UInt8(ascii: "="):
-                    if index + 2 < input.count, let high = input[index + 1].hexValue, let low = input[index + 2].hexValue {
-                        if input[index + 1] >= 0x61 || input[index + 2] >= 0x61 { isLowercase = true }
+                    if index + 2 < input.count, let high = input[index + 1].hexValue,
+                        let low = input[index + 2].hexValue
+                    {
+                        if input[index + 1] >= 0x61 || input[index + 2] >= 0x61 {
+                            isLowercase = true
+                        }
                         map.add(.escape, decoded: output.count, raw: base + index, width: 3)
                         output.append(high << 4 | low)
                         index += 3
                     } else if let next = Self.endOfSoftBreak(input, at: index + 1) {
-                        if next == input.count, input[next - 1] != 0x0A { defects.insert(.trailingSoftBreak) }
+                        if next == input.count, input[next - 1] != 0x0A {
+                            defects.insert(.trailingSoftBreak)
+                        }
                         index = next
                     } else {
                         isInvalid = true
@@ -57,7 +66,8 @@ extension DecodedText {
                         defects.insert(.trailingWhiteSpace)
                         index = end
                     } else {
-                        map.add(.literal, decoded: output.count, raw: base + index, width: end - index)
+                        map.add(
+                            .literal, decoded: output.count, raw: base + index, width: end - index)
                         output.append(contentsOf: input[index..<end])
                         index = end
                     }
@@ -76,7 +86,8 @@ extension DecodedText {
                         }
                         index += 1
                     }
-                    map.add(.literal, decoded: output.count, raw: base + start, width: index - start)
+                    map.add(
+                        .literal, decoded: output.count, raw: base + start, width: index - start)
                     output.append(contentsOf: input[start..<index])
                 }
                 if index > 0, input[index - 1] == 0x0A {
@@ -91,7 +102,9 @@ extension DecodedText {
             if isLowercase { defects.insert(.lowercaseEscape) }
             if isInvalid { defects.insert(.invalidEscape) }
         }
-        self.init(bytes: output, defects: defects, raw: body, encoding: .quotedPrintable, segments: map.segments)
+        self.init(
+            bytes: output, defects: defects, raw: body, encoding: .quotedPrintable,
+            segments: map.segments)
     }
 
     /// The position after `*WSP (CRLF / LF / end)`, or nil.
@@ -100,7 +113,9 @@ extension DecodedText {
         while index < input.count, input[index].isWhiteSpace { index += 1 }
         guard index < input.count else { return index }
         if input[index] == 0x0A { return index + 1 }
-        if input[index] == 0x0D, index + 1 < input.count, input[index + 1] == 0x0A { return index + 2 }
+        if input[index] == 0x0D, index + 1 < input.count, input[index + 1] == 0x0A {
+            return index + 2
+        }
         return nil
     }
 
@@ -138,14 +153,21 @@ extension DecodedText {
                 if output.count > before {
                     // A character after unfinished padding already belongs to the next group.
                     let end = decoder.open > 0 ? index - 1 : index
-                    map.add(.block, decoded: before, raw: base + groupStart, width: end - groupStart)
+                    map.add(
+                        .block, decoded: before, raw: base + groupStart, width: end - groupStart)
                     groupStart = end
                 }
             }
             let before = output.count
             decoder.finish(into: &output)
-            if output.count > before { map.add(.block, decoded: before, raw: base + groupStart, width: input.count - groupStart) }
+            if output.count > before {
+                map.add(
+                    .block, decoded: before, raw: base + groupStart, width: input.count - groupStart
+                )
+            }
         }
-        self.init(bytes: output, defects: decoder.defects, raw: body, encoding: .base64, segments: map.segments)
+        self.init(
+            bytes: output, defects: decoder.defects, raw: body, encoding: .base64,
+            segments: map.segments)
     }
 }

@@ -26,7 +26,8 @@ extension DecodedText {
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {
         var sound = [Replacement]()
         var end = 0
-        for replacement in replacements where replacement.range.lowerBound >= end && replacement.range.upperBound <= bytes.count {
+        for replacement in replacements
+        where replacement.range.lowerBound >= end && replacement.range.upperBound <= bytes.count {
             sound.append(replacement)
             end = replacement.range.upperBound
         }
@@ -110,9 +111,14 @@ extension DecodedText {
                 }
                 // White space is escaped in each place that could end a line.
                 let endsText = octets.isEmpty || octets.first == 0x0A || octets.first == 0x0D
-                let isEscaped = QuotedPrintable.needsEscape(octet) || (octet.isWhiteSpace && endsText)
+                let isEscaped =
+                    QuotedPrintable.needsEscape(octet) || (octet.isWhiteSpace && endsText)
                 if column + (isEscaped ? 3 : 1) > QuotedPrintable.lineLength - 1 { softBreak() }
-                if isEscaped { QuotedPrintable.appendEscape(octet, to: &output) } else { output.append(octet) }
+                if isEscaped {
+                    QuotedPrintable.appendEscape(octet, to: &output)
+                } else {
+                    output.append(octet)
+                }
                 column += isEscaped ? 3 : 1
             }
             position = max(position, place.upperBound)
@@ -132,7 +138,9 @@ extension DecodedText {
     /// Octets up to the end of the raw line. Counting stops when the line is certainly too long.
     private func lineTail(from start: Int) -> Int {
         var end = start
-        while end < raw.endIndex, raw[end] != 0x0D, raw[end] != 0x0A, end - start <= QuotedPrintable.lineLength { end += 1 }
+        while end < raw.endIndex, raw[end] != 0x0D, raw[end] != 0x0A,
+            end - start <= QuotedPrintable.lineLength
+        { end += 1 }
         return end - start
     }
 }

@@ -1,7 +1,8 @@
 // A decoded body that knows the origin of each octet, so that one word can be changed and the rest
 // stays unchanged.
 
-/// Decoded octets with a map to the raw ones. The map grows with each irregularity, not with each octet.
+/// Decoded octets with a map to the raw ones. The map grows with each irregularity,
+/// not with each octet.
 package struct DecodedText: Sendable {
     /// The decoded octets.
     package let bytes: [UInt8]
@@ -32,7 +33,10 @@ package struct DecodedText: Sendable {
 
     let segments: [Segment]
 
-    init(bytes: [UInt8], defects: Set<TransferDefect>, raw: ArraySlice<UInt8>, encoding: TransferEncoding, segments: [Segment]) {
+    init(
+        bytes: [UInt8], defects: Set<TransferDefect>, raw: ArraySlice<UInt8>,
+        encoding: TransferEncoding, segments: [Segment]
+    ) {
         self.bytes = bytes
         self.defects = defects
         self.raw = raw
@@ -42,7 +46,8 @@ package struct DecodedText: Sendable {
 
     /// A body in 7bit, 8bit or binary.
     package init(identity body: ArraySlice<UInt8>) {
-        let whole = Segment(decodedStart: 0, rawStart: body.startIndex, rawEnd: body.endIndex, kind: .literal)
+        let whole = Segment(
+            decodedStart: 0, rawStart: body.startIndex, rawEnd: body.endIndex, kind: .literal)
         let segments = body.isEmpty ? [] : [whole]
         self.init(bytes: Array(body), defects: [], raw: body, encoding: .binary, segments: segments)
     }
@@ -69,7 +74,10 @@ package struct DecodedText: Sendable {
         }
         let first = place(of: clamped.lowerBound)
         let end = place(of: last)
-        return (first.raw.lowerBound..<end.raw.upperBound, first.decoded.lowerBound..<end.decoded.upperBound)
+        return (
+            first.raw.lowerBound..<end.raw.upperBound,
+            first.decoded.lowerBound..<end.decoded.upperBound
+        )
     }
 
     /// The unit of a decoded octet. `offset` is within `bytes`.

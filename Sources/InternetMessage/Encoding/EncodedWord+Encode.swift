@@ -7,13 +7,15 @@ extension EncodedWord {
     package static let maximumLength = 75
     /// Octets of encoded text that fit between `=?utf-8?q?` and `?=`.
     private static let room = maximumLength - 12
-    /// A plain word longer than this is encoded, because a line of 998 octets could not be folded around it.
+    /// A plain word longer than this is encoded, because a line of 998 octets could
+    /// not be folded around it.
     static let longestPlainWord = 900
 
     /// Encodes all of `text` as encoded words with one space between them; empty for an empty text.
     ///
-    /// Safe in phrases, comments and unstructured text. No word splits a character (a very long grapheme is split between
-    /// scalars); B or Q is chosen by length. Control characters become spaces.
+    /// Safe in phrases, comments and unstructured text. No word splits a character (a very
+    /// long grapheme is split between scalars); B or Q is chosen by length. Control
+    /// characters become spaces.
     package static func encode(_ text: String) -> String {
         let clean = withoutControls(text)
         let octets = clean.utf8.count
@@ -25,15 +27,19 @@ extension EncodedWord {
         var length = 0
         func flush() {
             guard !current.isEmpty else { return }
-            let text = usesQ ? q(current) : String(decoding: Base64.encodeUnbroken(current), as: UTF8.self)
+            let text =
+                usesQ ? q(current) : String(decoding: Base64.encodeUnbroken(current), as: UTF8.self)
             words.append((usesQ ? "=?utf-8?q?" : "=?utf-8?b?") + text + "?=")
             current.removeAll(keepingCapacity: true)
             length = 0
         }
         func add(_ piece: some Sequence<UInt8>) {
             let piece = Array(piece)
-            let width = usesQ ? piece.reduce(0) { $0 + (isPlainInQ($1) || $1 == 0x20 ? 1 : 3) } : piece.count
-            // 45 octets make 60 characters of base64, the most that fit in `room` in groups of four.
+            let width =
+                usesQ
+                ? piece.reduce(0) { $0 + (isPlainInQ($1) || $1 == 0x20 ? 1 : 3) } : piece.count
+            // 45 octets make 60 characters of base64, the most that fit
+            // in `room` in groups of four.
             if length + width > (usesQ ? room : room / 4 * 3) { flush() }
             current.append(contentsOf: piece)
             length += width
@@ -55,9 +61,12 @@ extension EncodedWord {
         let clean = withoutControls(text)
         let words = clean.utf8.split(separator: 0x20, omittingEmptySubsequences: false)
         func isPlain(_ word: Substring.UTF8View) -> Bool {
-            word.count <= longestPlainWord && word.allSatisfy { $0 < 0x7F && $0 >= 0x20 } && !Array(word).holdsEncodedWordMark
+            word.count <= longestPlainWord && word.allSatisfy { $0 < 0x7F && $0 >= 0x20 }
+                && !Array(word).holdsEncodedWordMark
         }
-        guard let first = words.firstIndex(where: { !isPlain($0) }), let last = words.lastIndex(where: { !isPlain($0) }) else {
+        guard let first = words.firstIndex(where: { !isPlain($0) }),
+            let last = words.lastIndex(where: { !isPlain($0) })
+        else {
             return clean
         }
         func join(_ words: ArraySlice<Substring.UTF8View>) -> String {
@@ -85,8 +94,10 @@ extension EncodedWord {
 
     /// The octets that need no encoding in a phrase (RFC 2047 section 5 (3)).
     private static func isPlainInQ(_ octet: UInt8) -> Bool {
-        octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "!") || octet == UInt8(ascii: "*")
-            || octet == UInt8(ascii: "+") || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "/")
+        octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "!")
+            || octet == UInt8(ascii: "*")
+            || octet == UInt8(ascii: "+") || octet == UInt8(ascii: "-")
+            || octet == UInt8(ascii: "/")
     }
 
     private static func q(_ octets: [UInt8]) -> String {

@@ -137,16 +137,22 @@ package enum EncodedWord {
     }
 
     /// Reads `charset[*language]?B?` or `…?Q?`.
-    private static func readHead(_ text: ArraySlice<UInt8>, at start: Int) -> (charset: String, isBase64: Bool, textStart: Int)? {
+    private static func readHead(
+        _ text: ArraySlice<UInt8>, at start: Int
+    ) -> (charset: String, isBase64: Bool, textStart: Int)? {
         let limit = min(text.endIndex, start + maximumCharsetLength)
-        guard let mark = text[start..<limit].firstIndex(of: UInt8(ascii: "?")), mark > start, mark + 2 < text.endIndex,
+        guard let mark = text[start..<limit].firstIndex(of: UInt8(ascii: "?")), mark > start,
+            mark + 2 < text.endIndex,
             text[mark + 2] == UInt8(ascii: "?")
         else { return nil }
         let encoding = text[mark + 1].asciiLowercased
         guard encoding == UInt8(ascii: "b") || encoding == UInt8(ascii: "q") else { return nil }
         let name = text[start..<mark].prefix { $0 != UInt8(ascii: "*") }
         guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
-        return (String(decoding: name.map(\.asciiLowercased), as: UTF8.self), encoding == UInt8(ascii: "b"), mark + 3)
+        return (
+            String(decoding: name.map(\.asciiLowercased), as: UTF8.self),
+            encoding == UInt8(ascii: "b"), mark + 3
+        )
     }
 
     /// Q (RFC 2047 section 4.2): underscore is a space, `=XX` an octet, and any other octet means
@@ -157,7 +163,8 @@ package enum EncodedWord {
         var index = text.startIndex
         while index < text.endIndex {
             let octet = text[index]
-            if octet == UInt8(ascii: "="), index + 2 < text.endIndex, let high = text[index + 1].hexValue,
+            if octet == UInt8(ascii: "="), index + 2 < text.endIndex,
+                let high = text[index + 1].hexValue,
                 let low = text[index + 2].hexValue
             {
                 output.append(high << 4 | low)
@@ -173,7 +180,11 @@ package enum EncodedWord {
     /// B (RFC 2047 section 4.1): nil if there is text but none of it decodes.
     private static func decodeB(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let decoded = Base64.decode(text)
-        if decoded.bytes.isEmpty, text.contains(where: { !$0.isWhiteSpace && $0 != UInt8(ascii: "=") }) { return nil }
+        if decoded.bytes.isEmpty,
+            text.contains(where: { !$0.isWhiteSpace && $0 != UInt8(ascii: "=") })
+        {
+            return nil
+        }
         return decoded.bytes
     }
 }

@@ -7,7 +7,9 @@ enum Iconv {
 
     /// Opens a conversion, runs `body`, closes it. Nil if glibc does not support the conversion.
     private static func withHandle<T>(to: String, from: String, _ body: (iconv_t) -> T) -> T? {
-        guard let handle = iconv_open(to, from), handle != iconv_t(bitPattern: -1) else { return nil }
+        guard let handle = iconv_open(to, from), handle != iconv_t(bitPattern: -1) else {
+            return nil
+        }
         defer { iconv_close(handle) }
         return body(handle)
     }
@@ -18,7 +20,10 @@ enum Iconv {
         // machine's order.
         var name = name
         if name == "UTF-16" {
-            let hasMark = bytes.count >= 2 && ((bytes[0] == 0xFE && bytes[1] == 0xFF) || (bytes[0] == 0xFF && bytes[1] == 0xFE))
+            let hasMark =
+                bytes.count >= 2
+                && ((bytes[0] == 0xFE && bytes[1] == 0xFF)
+                    || (bytes[0] == 0xFF && bytes[1] == 0xFE))
             if !hasMark { name = "UTF-16BE" }
         }
         return withHandle(to: "UTF-8", from: name) { handle in
@@ -30,7 +35,8 @@ enum Iconv {
                 output.append(contentsOf: [0xEF, 0xBF, 0xBD])
                 return true
             }
-            return Charset.Decoded(text: String(decoding: output, as: UTF8.self), isLossless: isLossless)
+            return Charset.Decoded(
+                text: String(decoding: output, as: UTF8.self), isLossless: isLossless)
         }
     }
 
@@ -50,7 +56,8 @@ enum Iconv {
     /// false, which ends the conversion. Returns whether the end was reached.
     @discardableResult
     private static func convert(
-        _ input: UnsafeBufferPointer<UInt8>, _ handle: iconv_t, into output: inout [UInt8], onError: (inout [UInt8]) -> Bool
+        _ input: UnsafeBufferPointer<UInt8>, _ handle: iconv_t, into output: inout [UInt8],
+        onError: (inout [UInt8]) -> Bool
     ) -> Bool {
         var source = input.baseAddress.map {
             UnsafeMutablePointer(mutating: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
@@ -67,7 +74,9 @@ enum Iconv {
                     ? iconv(handle, nil, nil, &target, &targetLeft)
                     : iconv(handle, &source, &sourceLeft, &target, &targetLeft)
                 if result == -1 { error = errno }
-                for index in 0..<(room.count - targetLeft) { output.append(UInt8(bitPattern: room[index])) }
+                for index in 0..<(room.count - targetLeft) {
+                    output.append(UInt8(bitPattern: room[index]))
+                }
             }
             switch error {
             case 0 where isFlushing: return true

@@ -1,4 +1,5 @@
-// quoted-printable (RFC 2045 section 6.7): the canonical encoder. Decoding is `DecodedText(quotedPrintable:)`.
+// quoted-printable (RFC 2045 section 6.7): the canonical encoder. Decoding is
+// `DecodedText(quotedPrintable:)`.
 
 import Support
 
@@ -7,14 +8,18 @@ package enum QuotedPrintable {
     package static let lineLength = 76
 
     /// Decodes octets; never fails. Linear.
-    package static func decode(_ text: ArraySlice<UInt8>) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
+    package static func decode(
+        _ text: ArraySlice<UInt8>
+    ) -> (bytes: [UInt8], defects: Set<TransferDefect>) {
         let decoded = DecodedText(quotedPrintable: text)
         return (decoded.bytes, decoded.defects)
     }
 
-    /// Encodes text: CRLF (and a bare LF, as CRLF) is a line break; every other octet outside printable ASCII is escaped.
+    /// Encodes text: CRLF (and a bare LF, as CRLF) is a line break; every other octet outside
+    /// printable ASCII is escaped.
     ///
-    /// Also escaped: white space before a line break, and a `.` or `From ` at the beginning of a line, which gateways change.
+    /// Also escaped: white space before a line break, and a `.` or `From ` at the beginning of a
+    /// line, which gateways change.
     package static func encode(_ bytes: some Collection<UInt8>) -> [UInt8] {
         var writer = Writer()
         let input = Array(bytes)
@@ -28,9 +33,15 @@ package enum QuotedPrintable {
                 continue
             }
             let next = index + 1 < input.count ? input[index + 1] : 0x0A
-            let endsLine = next == 0x0A || (next == 0x0D && index + 2 < input.count && input[index + 2] == 0x0A)
-            let isFromLine = writer.column == 0 && octet == UInt8(ascii: "F") && input[index...].starts(with: "From ".utf8)
-            let mustEscape = (octet.isWhiteSpace && endsLine) || isFromLine || (writer.column == 0 && octet == UInt8(ascii: "."))
+            let endsLine =
+                next == 0x0A
+                || (next == 0x0D && index + 2 < input.count && input[index + 2] == 0x0A)
+            let isFromLine =
+                writer.column == 0 && octet == UInt8(ascii: "F")
+                && input[index...].starts(with: "From ".utf8)
+            let mustEscape =
+                (octet.isWhiteSpace && endsLine) || isFromLine
+                || (writer.column == 0 && octet == UInt8(ascii: "."))
             writer.write(octet, isEscaped: mustEscape || needsEscape(octet), endsLine: endsLine)
             index += 1
         }
@@ -60,11 +71,17 @@ package enum QuotedPrintable {
         mutating func write(_ octet: UInt8, isEscaped: Bool, endsLine: Bool) {
             let width = isEscaped ? 3 : 1
             // A line that continues needs room for the "=".
-            if column + width > (endsLine ? QuotedPrintable.lineLength : QuotedPrintable.lineLength - 1) {
+            if column + width
+                > (endsLine ? QuotedPrintable.lineLength : QuotedPrintable.lineLength - 1)
+            {
                 output.append(contentsOf: [UInt8(ascii: "="), 0x0D, 0x0A])
                 column = 0
             }
-            if isEscaped { QuotedPrintable.appendEscape(octet, to: &output) } else { output.append(octet) }
+            if isEscaped {
+                QuotedPrintable.appendEscape(octet, to: &output)
+            } else {
+                output.append(octet)
+            }
             column += width
         }
     }

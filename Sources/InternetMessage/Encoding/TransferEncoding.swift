@@ -59,7 +59,8 @@ package enum TransferEncoding: Sendable, Hashable {
         }
     }
 
-    /// Encodes octets; nil if the encoding is unknown. The identity encodings return the octets unchanged.
+    /// Encodes octets; nil if the encoding is unknown. The identity encodings
+    /// return the octets unchanged.
     package func encode(_ bytes: [UInt8]) -> [UInt8]? {
         switch self {
         case .sevenBit, .eightBit, .binary: bytes

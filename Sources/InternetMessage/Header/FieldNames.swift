@@ -21,7 +21,9 @@ package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
                 var start = 0
                 while start < names.count {
                     var index = 0
-                    while index < length, bytes[index].asciiLowercased == names[start + index] { index += 1 }
+                    while index < length, bytes[index].asciiLowercased == names[start + index] {
+                        index += 1
+                    }
                     if index == length { return true }
                     start += length
                 }
@@ -53,7 +55,8 @@ package final class FieldNameIndex: Sendable {
     private struct Table {
         let fields: [HeaderField]
         var names: [Name] = []
-        /// Numbers of names by hash, with open addressing; -1 for none. The size is a power of two; at least half is free.
+        /// Numbers of names by hash, with open addressing; -1 for none. The size is a power
+        /// of two; at least half is free.
         var slots: [Int32]
 
         init(_ fields: [HeaderField]) {
@@ -70,7 +73,9 @@ package final class FieldNameIndex: Sendable {
             var slot = Int(truncatingIfNeeded: hash >> 32) & mask
             while slots[slot] >= 0 {
                 let number = Int(slots[slot])
-                if names[number].hash == hash, hasName(Int(names[number].last), name) { return (number, slot, hash) }
+                if names[number].hash == hash, hasName(Int(names[number].last), name) {
+                    return (number, slot, hash)
+                }
                 slot = (slot + 1) & mask
             }
             return (nil, slot, hash)
@@ -79,7 +84,8 @@ package final class FieldNameIndex: Sendable {
         private func hasName(_ position: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
             guard fields[position].nameLength == name.count else { return false }
             return fields[position].bytes.withUnsafeBufferPointer { bytes in
-                for index in 0..<name.count where bytes[index].asciiLowercased != name[index].asciiLowercased { return false }
+                for index in 0..<name.count
+                where bytes[index].asciiLowercased != name[index].asciiLowercased { return false }
                 return true
             }
         }
@@ -90,16 +96,20 @@ package final class FieldNameIndex: Sendable {
         var entries: [Entry] = []
         entries.reserveCapacity(fields.count)
         for (position, field) in fields.enumerated() {
-            let found = field.bytes.withUnsafeBufferPointer { table.find(UnsafeBufferPointer(rebasing: $0[..<field.nameLength])) }
+            let found = field.bytes.withUnsafeBufferPointer {
+                table.find(UnsafeBufferPointer(rebasing: $0[..<field.nameLength]))
+            }
             var last: Int32 = -1
             if let name = found.name {
                 last = table.names[name].last
                 table.names[name].last = Int32(truncatingIfNeeded: position)
             } else {
                 table.slots[found.slot] = Int32(truncatingIfNeeded: table.names.count)
-                table.names.append(Name(hash: found.hash, last: Int32(truncatingIfNeeded: position)))
+                table.names.append(
+                    Name(hash: found.hash, last: Int32(truncatingIfNeeded: position)))
             }
-            entries.append(Entry(above: last, ordinal: last < 0 ? 1 : entries[Int(last)].ordinal + 1))
+            entries.append(
+                Entry(above: last, ordinal: last < 0 ? 1 : entries[Int(last)].ordinal + 1))
         }
         self.entries = entries
         self.table = table
@@ -114,7 +124,8 @@ package final class FieldNameIndex: Sendable {
     /// Position of the lowest field of a name.
     package func last(_ name: Int) -> Int { Int(table.names[name].last) }
 
-    /// Position of the next field above that has the same name as the one at a position; nil if that is the topmost.
+    /// Position of the next field above that has the same name as the one at a position;
+    /// nil if that is the topmost.
     package func above(_ position: Int) -> Int? {
         let above = entries[position].above
         return above < 0 ? nil : Int(above)
@@ -133,7 +144,8 @@ package final class FieldNameIndex: Sendable {
         func add(_ word: UInt64) {
             // Bit 5 distinguishes small letters from capitals. Other octets that differ only in it
             // are compared afterwards.
-            let (high, low) = (hash ^ (word | 0x2020_2020_2020_2020)).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+            let (high, low) = (hash ^ (word | 0x2020_2020_2020_2020)).multipliedFullWidth(
+                by: 0x9E37_79B9_7F4A_7C15)
             hash = high ^ low
         }
         var index = 0

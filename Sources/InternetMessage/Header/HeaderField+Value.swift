@@ -26,17 +26,22 @@ package struct HeaderControls: OptionSet, Sendable, Hashable {
 }
 
 extension HeaderField {
-    /// Control octets anywhere in the field, name included. Empty for a well-formed field; folds as CRLF + WSP are well formed.
+    /// Control octets anywhere in the field, name included. Empty for a well-formed field; folds as
+    /// CRLF + WSP are well formed.
     package var controls: HeaderControls { HeaderControls(scanning: bytes[...]) }
 
     /// The value without folds: a line break before white space is removed (RFC 5322 section
     /// 2.2.3), nothing else.
     package var unfoldedBytes: [UInt8] { Self.unfold(rawValue) }
 
-    /// The unfolded value as text, without white space at either end; octets that are not UTF-8 become U+FFFD.
-    package var unfoldedValue: String { String(decoding: Self.trim(unfoldedBytes[...]), as: UTF8.self) }
+    /// The unfolded value as text, without white space at either end; octets that are
+    /// not UTF-8 become U+FFFD.
+    package var unfoldedValue: String {
+        String(decoding: Self.trim(unfoldedBytes[...]), as: UTF8.self)
+    }
 
-    /// The unfolded value with encoded words decoded (RFC 2047); for unstructured fields such as Subject.
+    /// The unfolded value with encoded words decoded (RFC 2047); for
+    /// unstructured fields such as Subject.
     package var decodedValue: String { EncodedWord.decode(Self.trim(unfoldedBytes[...])) }
 
     /// The slice without WSP, CR and LF at either end.
@@ -95,7 +100,9 @@ extension HeaderField {
 
 extension HeaderControls {
     /// Finds the control octets of a field or value.
-    package init(scanning bytes: ArraySlice<UInt8>) { self = bytes.withUnsafeBufferPointer(Self.find) }
+    package init(scanning bytes: ArraySlice<UInt8>) {
+        self = bytes.withUnsafeBufferPointer(Self.find)
+    }
 
     private static func find(_ bytes: UnsafeBufferPointer<UInt8>) -> HeaderControls {
         var found: HeaderControls = []

@@ -61,11 +61,15 @@ extension HeaderField {
             if octet.isWhiteSpace {
                 if !isQuoted { break }
                 if index - start < limit - 1 { lastSpace = index }
-            } else if octet == UInt8(ascii: "\""), index == start || text[index - 1] != UInt8(ascii: "\\") {
+            } else if octet == UInt8(ascii: "\""),
+                index == start || text[index - 1] != UInt8(ascii: "\\")
+            {
                 isQuoted.toggle()
             }
             index += 1
-            if index - start >= limit, let space = lastSpace, space > start + 1, !text[start..<space].allSatisfy(\.isWhiteSpace) {
+            if index - start >= limit, let space = lastSpace, space > start + 1,
+                !text[start..<space].allSatisfy(\.isWhiteSpace)
+            {
                 return start..<space
             }
         }

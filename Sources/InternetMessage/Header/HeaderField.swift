@@ -4,7 +4,8 @@ import Support
 
 /// A header field with its raw bytes. Nothing is decoded, unfolded or corrected here.
 ///
-/// `bytes` is the whole field without the CRLF that ends it: `Name: value`, with folds as CRLF followed by white space.
+/// `bytes` is the whole field without the CRLF that ends it: `Name: value`, with folds as CRLF
+/// followed by white space.
 package struct HeaderField: Sendable, Hashable {
     /// The whole field, from the first octet of the name to the last before the final CRLF.
     package let bytes: [UInt8]
@@ -54,13 +55,15 @@ package struct HeaderField: Sendable, Hashable {
     /// Everything after the colon, folds and leading white space included.
     package var rawValue: ArraySlice<UInt8> { bytes[valueStart...] }
 
-    /// Whether the field has this name; ASCII letters compare case-insensitively (RFC 5322 section 1.2.2).
+    /// Whether the field has this name; ASCII letters compare case-insensitively
+    /// (RFC 5322 section 1.2.2).
     package func isNamed(_ other: String) -> Bool {
         // Most names already differ in length.
         guard other.utf8.count == nameLength else { return false }
         var other = other
         return other.withUTF8 { other in
-            for index in 0..<other.count where bytes[index].asciiLowercased != other[index].asciiLowercased { return false }
+            for index in 0..<other.count
+            where bytes[index].asciiLowercased != other[index].asciiLowercased { return false }
             return true
         }
     }

@@ -2,7 +2,8 @@
 import Support
 
 extension HeaderSection {
-    /// Longest line that RFC 5322 section 2.1.1 allows, in octets without CRLF. Longer lines are kept and reported.
+    /// Longest line that RFC 5322 section 2.1.1 allows, in octets without CRLF. Longer
+    /// lines are kept and reported.
     package static let maximumLineLength = 998
 
     /// A parsed header section. Indices are those of the slice from which it was read.
@@ -48,7 +49,9 @@ extension HeaderSection {
             if line.next == line.end { defects.insert(.unterminatedLine) }
             if line.end - line.start > maximumLineLength { defects.insert(.longLine) }
             if buffer[line.start].isWhiteSpace, fieldStart >= 0 {
-                if buffer[line.start..<line.end].allSatisfy(\.isWhiteSpace) { defects.insert(.whiteSpaceOnlyLine) }
+                if buffer[line.start..<line.end].allSatisfy(\.isWhiteSpace) {
+                    defects.insert(.whiteSpaceOnlyLine)
+                }
             } else {
                 if buffer[line.start].isWhiteSpace { defects.insert(.leadingContinuation) }
                 finish(&defects)
@@ -58,7 +61,9 @@ extension HeaderSection {
             position = line.next
         }
         finish(&defects)
-        return Parsed(header: HeaderSection(fields), headerEnd: base + headerEnd, bodyStart: base + bodyStart, defects: defects)
+        return Parsed(
+            header: HeaderSection(fields), headerEnd: base + headerEnd, bodyStart: base + bodyStart,
+            defects: defects)
     }
 
     /// The fields, each ended by CRLF. Without the empty line that ends a header section.
@@ -83,7 +88,8 @@ struct Line {
     var next: Int
     var isBareLF: Bool { next - end == 1 }
 
-    /// The line that begins at `start`, which must be within the buffer. CRLF or LF ends it, or the end of the buffer.
+    /// The line that begins at `start`, which must be within the buffer. CRLF or LF ends
+    /// it, or the end of the buffer.
     @inline(__always)
     static func next(in buffer: UnsafeBufferPointer<UInt8>, at start: Int) -> Line {
         guard let lineFeed = buffer.firstIndex(of: 0x0A, from: start) else {

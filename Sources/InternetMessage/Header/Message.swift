@@ -2,7 +2,8 @@
 
 /// A defect in the lines of a header section. None of them stops the parser.
 package enum MessageDefect: Sendable, Hashable, CaseIterable {
-    /// A line of the header section has no colon. It is kept as a field with an empty name; some programs end the header there.
+    /// A line of the header section has no colon. It is kept as a field with an empty name; some
+    /// programs end the header there.
     case lineWithoutColon
     /// A field has nothing before its colon.
     case emptyName
@@ -57,7 +58,8 @@ package struct Message: Sendable {
     package static func parse(_ bytes: [UInt8]) -> Message {
         let parsed = HeaderSection.parse(bytes[...])
         return Message(
-            bytes: bytes, header: parsed.header, headerEnd: parsed.headerEnd, bodyStart: parsed.bodyStart, defects: parsed.defects
+            bytes: bytes, header: parsed.header, headerEnd: parsed.headerEnd,
+            bodyStart: parsed.bodyStart, defects: parsed.defects
         )
     }
 }

@@ -19,7 +19,9 @@ extension HeaderSection {
     package var repeatedField: OnceField? {
         var seen: Set<OnceField> = []
         for field in fields {
-            guard let once = OnceField.allCases.first(where: { field.isNamed($0.rawValue) }) else { continue }
+            guard let once = OnceField.allCases.first(where: { field.isNamed($0.rawValue) }) else {
+                continue
+            }
             guard seen.insert(once).inserted else { return once }
         }
         return nil

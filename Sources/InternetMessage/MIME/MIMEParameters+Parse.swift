@@ -16,7 +16,9 @@ extension MIMEParameters {
     }
 
     /// Joins raw parameters, in the order of first occurrence.
-    static func join(_ raw: [ParameterParser.Raw], _ defects: inout Set<ParameterDefect>) -> MIMEParameters {
+    static func join(
+        _ raw: [ParameterParser.Raw], _ defects: inout Set<ParameterDefect>
+    ) -> MIMEParameters {
         var order = [[UInt8]]()
         var gathered = [[UInt8]: Gathered]()
         for parameter in raw {
@@ -40,11 +42,14 @@ extension MIMEParameters {
             }
             gathered[name] = entry
         }
-        return MIMEParameters(order.compactMap { name in gathered[name].map { finish(name, $0, &defects) } })
+        return MIMEParameters(
+            order.compactMap { name in gathered[name].map { finish(name, $0, &defects) } })
     }
 
     /// Splits `name*`, `name*0`, `name*0*`. A name with other asterisks is kept unchanged.
-    private static func split(_ parameter: ParameterParser.Raw) -> (name: [UInt8], section: Section?) {
+    private static func split(
+        _ parameter: ParameterParser.Raw
+    ) -> (name: [UInt8], section: Section?) {
         var name = parameter.name[...]
         var isExtended = false
         if name.last == UInt8(ascii: "*") {
@@ -55,7 +60,10 @@ extension MIMEParameters {
             let digits = name[(star + 1)...]
             if (1...9).contains(digits.count), digits.allSatisfy(\.isASCIIDigit) {
                 let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-                return (Array(name[..<star]), Section(number: number, isExtended: isExtended, value: parameter.value))
+                return (
+                    Array(name[..<star]),
+                    Section(number: number, isExtended: isExtended, value: parameter.value)
+                )
             }
         }
         guard isExtended else { return (Array(name), nil) }
@@ -63,7 +71,9 @@ extension MIMEParameters {
         return (Array(name), Section(number: -1, isExtended: true, value: parameter.value))
     }
 
-    private static func finish(_ name: [UInt8], _ entry: Gathered, _ defects: inout Set<ParameterDefect>) -> MIMEParameter {
+    private static func finish(
+        _ name: [UInt8], _ entry: Gathered, _ defects: inout Set<ParameterDefect>
+    ) -> MIMEParameter {
         let text = WireText(validating: name) ?? WireText(String(decoding: name, as: UTF8.self))
         guard !entry.sections.isEmpty else {
             let value = entry.plain ?? []
@@ -88,13 +98,16 @@ extension MIMEParameters {
             if position == 0 { readCharset(&value, into: &parameter, &defects) }
             appendPercentDecoded(value, to: &parameter.bytes, &defects)
         }
-        if let charset = parameter.charset, Charset.decodeStrict(parameter.bytes, charset) == nil { defects.insert(.undecodable) }
+        if let charset = parameter.charset, Charset.decodeStrict(parameter.bytes, charset) == nil {
+            defects.insert(.undecodable)
+        }
         return parameter
     }
 
     /// Reads and removes `charset'language'` at the start.
     private static func readCharset(
-        _ value: inout ArraySlice<UInt8>, into parameter: inout MIMEParameter, _ defects: inout Set<ParameterDefect>
+        _ value: inout ArraySlice<UInt8>, into parameter: inout MIMEParameter,
+        _ defects: inout Set<ParameterDefect>
     ) {
         guard let first = value.firstIndex(of: UInt8(ascii: "'")),
             let second = value[(first + 1)...].firstIndex(of: UInt8(ascii: "'"))
@@ -115,7 +128,9 @@ extension MIMEParameters {
         var index = value.startIndex
         while index < value.endIndex {
             if value[index] == UInt8(ascii: "%") {
-                if index + 2 < value.endIndex, let high = value[index + 1].hexValue, let low = value[index + 2].hexValue {
+                if index + 2 < value.endIndex, let high = value[index + 1].hexValue,
+                    let low = value[index + 2].hexValue
+                {
                     output.append(high << 4 | low)
                     index += 3
                     continue

@@ -11,7 +11,9 @@ extension MIMEParameters {
     package var serialized: String { list.reduce(into: "") { $0 += Self.write($1) } }
 
     private static func write(_ parameter: MIMEParameter) -> String {
-        let name = String(decoding: parameter.name.octets.filter { $0.isTokenText && $0 != UInt8(ascii: "*") }, as: UTF8.self)
+        let name = String(
+            decoding: parameter.name.octets.filter { $0.isTokenText && $0 != UInt8(ascii: "*") },
+            as: UTF8.self)
         guard !name.isEmpty else { return "" }
         let isPrintable = parameter.bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
         if isPrintable, parameter.language == nil, parameter.bytes.count <= sectionLength * 4,
@@ -22,7 +24,9 @@ extension MIMEParameters {
             }
             var quoted: [UInt8] = []
             for octet in parameter.bytes {
-                if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { quoted.append(UInt8(ascii: "\\")) }
+                if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") {
+                    quoted.append(UInt8(ascii: "\\"))
+                }
                 quoted.append(octet)
             }
             return "; \(name)=\"\(String(decoding: quoted, as: UTF8.self))\""
@@ -46,13 +50,18 @@ extension MIMEParameters {
         }
         if sections.count == 1 { return "; \(name)*=\(head)\(sections[0])" }
         return sections.enumerated().reduce(into: "") { output, section in
-            output += "; \(name)*\(section.offset)*=\(section.offset == 0 ? head : "")\(section.element)"
+            output +=
+                "; \(name)*\(section.offset)*=\(section.offset == 0 ? head : "")\(section.element)"
         }
     }
 
     /// An attribute-char of RFC 2231 means itself; any other octet is `%XX`.
     private static func percentEncoded(_ octet: UInt8) -> String {
-        let isPlain = octet.isTokenText && octet != UInt8(ascii: "*") && octet != UInt8(ascii: "'") && octet != UInt8(ascii: "%")
-        return isPlain ? String(Unicode.Scalar(octet)) : String(decoding: Hex.escape(octet, mark: "%"), as: UTF8.self)
+        let isPlain =
+            octet.isTokenText && octet != UInt8(ascii: "*") && octet != UInt8(ascii: "'")
+            && octet != UInt8(ascii: "%")
+        return isPlain
+            ? String(Unicode.Scalar(octet))
+            : String(decoding: Hex.escape(octet, mark: "%"), as: UTF8.self)
     }
 }

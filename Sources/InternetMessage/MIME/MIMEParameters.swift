@@ -64,10 +64,12 @@ package struct MIMEParameter: Sendable, Hashable {
         self.language = language
     }
 
-    /// The value as text: decoded from its charset, else read as UTF-8; encoded words in a plain value are decoded.
+    /// The value as text: decoded from its charset, else read as UTF-8; encoded words in a
+    /// plain value are decoded.
     package var value: String {
         if let charset, let decoded = Charset.decode(bytes, charset) { return decoded }
-        return charset == nil ? EncodedWord.decode(bytes[...]) : String(decoding: bytes, as: UTF8.self)
+        return charset == nil
+            ? EncodedWord.decode(bytes[...]) : String(decoding: bytes, as: UTF8.self)
     }
 }
 
@@ -93,7 +95,8 @@ package struct MIMEParameters: Sendable, Hashable {
                 return
             }
             let isASCII = newValue.utf8.allSatisfy { $0 < 0x80 }
-            let parameter = MIMEParameter(name: name, bytes: Array(newValue.utf8), charset: isASCII ? nil : "utf-8")
+            let parameter = MIMEParameter(
+                name: name, bytes: Array(newValue.utf8), charset: isASCII ? nil : "utf-8")
             if let index { list[index] = parameter } else { list.append(parameter) }
         }
     }

@@ -1,4 +1,5 @@
-// One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1). The body may come in pieces.
+// One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1). The
+// body may come in pieces.
 
 /// Receives a body's entities as they arrive, in the order of the message.
 protocol MIMEVisitor {
@@ -80,7 +81,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         origin = base
         position = base
         contentStart = base
-        let part = MIMEPart(header: header, headerRange: base..<base, bodyStart: base, depth: 0, default: .plainText)
+        let part = MIMEPart(
+            header: header, headerRange: base..<base, bodyStart: base, depth: 0, default: .plainText
+        )
         stack = [Frame(part: part, phase: .leaf)]
         open(at: base)
         look()
@@ -114,16 +117,21 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             if line.next == line.end, !isLast { break }
             if isMidLine {
                 isMidLine = false
-            } else if line.end - line.start >= 2, window[line.start] == 0x2D, window[line.start + 1] == 0x2D,
+            } else if line.end - line.start >= 2, window[line.start] == 0x2D,
+                window[line.start + 1] == 0x2D,
                 let match = match(line)
             {
                 isOverflowing = !take(match, line)
                 look()
                 guard !isOverflowing else { break }
-            } else if isInHeader, line.start == line.end, case .header(let start)? = stack.last?.phase {
+            } else if isInHeader, line.start == line.end,
+                case .header(let start)? = stack.last?.phase
+            {
                 finishHeader(start, headerEnd: position, bodyStart: origin + line.next)
                 look()
-            } else if isInHeader, case .header(let start)? = stack.last?.phase, isText(line, isFirst: position == start) {
+            } else if isInHeader, case .header(let start)? = stack.last?.phase,
+                isText(line, isFirst: position == start)
+            {
                 // The same line is read again. It is the first line of the body, which may be a
                 // message with its own header section.
                 let index = stack.count - 1
@@ -152,7 +160,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         let text = window[line.start..<line.end]
         guard let first = text.first else { return false }
         if first.isWhiteSpace { return isFirst }
-        if isFirst, text.starts(with: "From ".utf8) || text.starts(with: ">From ".utf8) { return false }
+        if isFirst, text.starts(with: "From ".utf8) || text.starts(with: ">From ".utf8) {
+            return false
+        }
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return true }
         var name = text[..<colon]
         while let last = name.last, last.isWhiteSpace { name.removeLast() }
@@ -162,7 +172,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     /// Updates the values that depend on the stack, after a change.
     private mutating func look() {
         isInHeader = if case .header? = stack.last?.phase { true } else { false }
-        needsLines = !isOverflowing && (isInHeader || stack.indices.contains { stack[$0].boundary != nil })
+        needsLines =
+            !isOverflowing && (isInHeader || stack.indices.contains { stack[$0].boundary != nil })
     }
 
     // MARK: Content
@@ -213,13 +224,17 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             let lineBreak: (UInt8, UInt8) = (0x0D, 0x0A)
             withUnsafeBytes(of: lineBreak) { bytes in
                 visitor.content(
-                    UnsafeBufferPointer(rebasing: bytes.assumingMemoryBound(to: UInt8.self)[(2 - heldBreak)...]), isLoose: isLoose
+                    UnsafeBufferPointer(
+                        rebasing: bytes.assumingMemoryBound(to: UInt8.self)[(2 - heldBreak)...]),
+                    isLoose: isLoose
                 )
             }
             heldBreak = 0
         }
         guard end > contentStart else { return }
-        visitor.content(UnsafeBufferPointer(rebasing: window[(contentStart - origin)..<(end - origin)]), isLoose: isLoose)
+        visitor.content(
+            UnsafeBufferPointer(rebasing: window[(contentStart - origin)..<(end - origin)]),
+            isLoose: isLoose)
         contentStart = end
     }
 
@@ -234,7 +249,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     private func mayBecomeDelimiter(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
         let text = line[2...]
         return stack.contains { frame in
-            guard let boundary = frame.boundary, text.starts(with: boundary.prefix(text.count)) else { return false }
+            guard let boundary = frame.boundary, text.starts(with: boundary.prefix(text.count))
+            else { return false }
             var rest = text.dropFirst(boundary.count)
             if rest.starts(with: [0x2D, 0x2D]) { rest = rest.dropFirst(2) }
             return rest.dropLast(rest.last == 0x0D ? 1 : 0).allSatisfy(\.isWhiteSpace)
@@ -305,7 +321,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
 
     /// The end of the text before a delimiter line. The line break before the delimiter belongs to
     /// the delimiter.
-    private func endBefore(_ lineStart: Int, from start: Int) -> Int { max(start, lineStart - lastBreak) }
+    private func endBefore(_ lineStart: Int, from start: Int) -> Int {
+        max(start, lineStart - lastBreak)
+    }
 
     // MARK: Entities
 
@@ -314,7 +332,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         partCount += 1
         let depth = stack.count
         let part = MIMEPart(
-            header: HeaderSection(), headerRange: offset..<offset, bodyStart: offset, depth: depth, default: contentType)
+            header: HeaderSection(), headerRange: offset..<offset, bodyStart: offset, depth: depth,
+            default: contentType)
         stack.append(Frame(part: part, phase: .header(offset), childDefault: contentType))
     }
 
@@ -349,7 +368,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     private func prepare(_ frame: inout Frame) {
         let type = frame.part.contentType
         let isMultipart = type.matches("multipart")
-        let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
+        let isMessage =
+            type.matches("message", "rfc822") || type.matches("message", "global")
+            || type.matches("message", "news")
         guard isMultipart || isMessage else { return }
         if !frame.part.transferEncoding.isIdentity { frame.part.defects.insert(.encodedComposite) }
         guard stack.count < MIMEPart.maximumDepth else {
@@ -374,14 +395,17 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         }
         let isProper =
             boundary.count <= 70 && boundary.last != 0x20
-            && boundary.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "'()+_,-./:=? ".utf8.contains($0) }
+            && boundary.allSatisfy {
+                $0.isASCIILetter || $0.isASCIIDigit || "'()+_,-./:=? ".utf8.contains($0)
+            }
         if !isProper { frame.part.defects.insert(.invalidBoundary) }
         frame.boundary = boundary
         frame.phase = .preamble
         if type.subtype == "digest" { frame.childDefault = .message }
     }
 
-    /// Ends all entities from index `first` on (the root is never removed) at the line that begins at `end`.
+    /// Ends all entities from index `first` on (the root is never removed) at the
+    /// line that begins at `end`.
     private mutating func close(downTo first: Int, at end: Int, isDelimited: Bool) {
         // A part that ends within its header still has a header, and that header may open another
         // entity.

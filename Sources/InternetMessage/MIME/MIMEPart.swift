@@ -35,13 +35,15 @@ package enum MIMEDefect: Sendable, Hashable, CaseIterable {
     /// A multipart or message with an encoding other than 7bit, 8bit or binary (RFC 2045 section
     /// 6.4 forbids it). The multipart is read as if it had none; the message is left opaque.
     case encodedComposite
-    /// The part ends within its header section: no empty line, no body. RFC 2046 section 5.1 allows it.
+    /// The part ends within its header section: no empty line, no body. RFC
+    /// 2046 section 5.1 allows it.
     case unterminatedHeader
     /// The header section of a part or nested message has its own defects (`headerDefects`).
     case malformedHeader
     /// Nested deeper than `MIMEPart.maximumDepth`: left opaque.
     case tooDeep
-    /// More than `MIMEPart.maximumPartCount` parts: the last part's body runs to the end of the message. Reported at the root.
+    /// More than `MIMEPart.maximumPartCount` parts: the last part's body runs to the end of the
+    /// message. Reported at the root.
     case tooManyParts
     /// The transfer encoding has an unknown name.
     case unknownTransferEncoding
@@ -112,13 +114,16 @@ package struct MIMEPart: Sendable {
             _ = parser.take(buffer, at: body.startIndex, isLast: true)
             return parser.root
                 ?? MIMEPart(
-                    header: header, headerRange: body.startIndex..<body.startIndex, bodyStart: body.startIndex, depth: 0,
+                    header: header, headerRange: body.startIndex..<body.startIndex,
+                    bodyStart: body.startIndex, depth: 0,
                     default: .plainText)
         }
     }
 
     /// Parses a body; ranges are offsets in it.
-    package static func parse(header: HeaderSection, body: [UInt8]) -> MIMEPart { parse(header: header, body: body[...]) }
+    package static func parse(header: HeaderSection, body: [UInt8]) -> MIMEPart {
+        parse(header: header, body: body[...])
+    }
 
     /// Parses a message; ranges are indices of `message.bytes`.
     package static func parse(_ message: Message) -> MIMEPart {
@@ -129,7 +134,10 @@ package struct MIMEPart: Sendable {
     }
 
     /// An entity with this header, before its body is read.
-    init(header: HeaderSection, headerRange: Range<Int>, bodyStart: Int, depth: Int, default contentType: ContentType) {
+    init(
+        header: HeaderSection, headerRange: Range<Int>, bodyStart: Int, depth: Int,
+        default contentType: ContentType
+    ) {
         self.header = header
         self.headerRange = headerRange
         self.depth = depth

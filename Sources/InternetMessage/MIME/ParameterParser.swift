@@ -110,7 +110,9 @@ struct ParameterParser {
         guard !isAtEnd else { return [] }
         if input[index] == UInt8(ascii: "\"") { return quotedString() }
         let start = index
-        while !isAtEnd, input[index] != UInt8(ascii: ";"), !input[index].isFoldingWhiteSpace, input[index] != UInt8(ascii: "(") {
+        while !isAtEnd, input[index] != UInt8(ascii: ";"), !input[index].isFoldingWhiteSpace,
+            input[index] != UInt8(ascii: "(")
+        {
             if !input[index].isTokenText, input[index] < 0x80 { defects.insert(.unquotedSpecials) }
             index += 1
         }
@@ -180,7 +182,11 @@ struct ParameterParser {
             }
             index = start
             var word = [UInt8]()
-            if input[index] == UInt8(ascii: "\"") { word = quotedString() } else { word = self.value() }
+            if input[index] == UInt8(ascii: "\"") {
+                word = quotedString()
+            } else {
+                word = self.value()
+            }
             guard index > start else {
                 index += 1
                 continue

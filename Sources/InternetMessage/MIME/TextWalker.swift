@@ -68,7 +68,9 @@ package struct TextWalker {
     package var stop: MIMEStop? { parser.stop }
 
     /// The defects of all entities that were read so far.
-    package var defects: Set<MIMEDefect> { parser.visitor.defects.union(parser.root?.defects ?? []) }
+    package var defects: Set<MIMEDefect> {
+        parser.visitor.defects.union(parser.root?.defects ?? [])
+    }
 
     /// Takes the next octets.
     package mutating func feed(_ chunk: UnsafeRawBufferPointer) -> [TextStretch] {
@@ -76,11 +78,14 @@ package struct TextWalker {
         // Completes the remaining octets line by line, until the chunk can be read in place.
         while !rest.isEmpty, !carry.isEmpty {
             let lineFeed = rest.firstIndex(of: 0x0A)
-            let part: UnsafeBufferPointer<UInt8> = UnsafeBufferPointer(rebasing: rest[..<(lineFeed.map { $0 + 1 } ?? rest.count)])
+            let part: UnsafeBufferPointer<UInt8> = UnsafeBufferPointer(
+                rebasing: rest[..<(lineFeed.map { $0 + 1 } ?? rest.count)])
             carry += part
             count += part.count
             rest = UnsafeBufferPointer(rebasing: rest[part.count...])
-            let kept = carry.withUnsafeBufferPointer { parser.take($0, at: carryStart, isLast: false) }
+            let kept = carry.withUnsafeBufferPointer {
+                parser.take($0, at: carryStart, isLast: false)
+            }
             carry.removeFirst(kept - carryStart)
             carryStart = kept
         }
@@ -96,7 +101,9 @@ package struct TextWalker {
 
     /// Ends the body. Call it once.
     package mutating func finish() -> [TextStretch] {
-        _ = carry.withUnsafeBufferPointer { parser.take($0, at: carry.isEmpty ? count : carryStart, isLast: true) }
+        _ = carry.withUnsafeBufferPointer {
+            parser.take($0, at: carry.isEmpty ? count : carryStart, isLast: true)
+        }
         return parser.visitor.handOver()
     }
 }
@@ -168,7 +175,8 @@ struct TextCollector: MIMEVisitor {
             encoding = isLoose ? .binary : part.transferEncoding
             let charset = part.contentType.charset ?? ""
             isWide =
-                charset.hasPrefix("utf-16") || charset.hasPrefix("utf-32") || charset.hasPrefix("utf16")
+                charset.hasPrefix("utf-16") || charset.hasPrefix("utf-32")
+                || charset.hasPrefix("utf16")
                 || charset.hasPrefix("ucs")
         }
 
@@ -210,7 +218,8 @@ struct TextCollector: MIMEVisitor {
             count += octets.count - overlap
             ready.append(
                 TextStretch(
-                    part: part, ordinal: ordinal, octets: octets, overlap: overlap, start: start, isLast: isLast,
+                    part: part, ordinal: ordinal, octets: octets, overlap: overlap, start: start,
+                    isLast: isLast,
                     isLoose: isLoose,
                     defects: defects))
             guard !isLast else { return }
@@ -222,7 +231,9 @@ struct TextCollector: MIMEVisitor {
         private func tailStart(_ octets: [UInt8], start: Int) -> Int {
             let earliest = max(0, octets.count - TextWalker.overlap)
             let latest = max(earliest, octets.count - TextWalker.overlap / 2)
-            guard !isWide else { return min(octets.count, earliest + (4 - (start + earliest) % 4) % 4) }
+            guard !isWide else {
+                return min(octets.count, earliest + (4 - (start + earliest) % 4) % 4)
+            }
             return octets[earliest..<latest].firstIndex(of: 0x0A).map { $0 + 1 } ?? earliest
         }
     }
@@ -246,7 +257,9 @@ extension QuotedPrintable {
         // second side.
         var end = raw.count
         if end > 1, raw[end - 2] == UInt8(ascii: "=") { end -= 2 }
-        while end > 0, raw[end - 1].isFoldingWhiteSpace || raw[end - 1] == UInt8(ascii: "=") { end -= 1 }
+        while end > 0, raw[end - 1].isFoldingWhiteSpace || raw[end - 1] == UInt8(ascii: "=") {
+            end -= 1
+        }
         return end > 0 ? end : raw.count
     }
 }

@@ -29,7 +29,10 @@ private struct TemplateLayers: MustacheParent {
 
     func child(named name: String) -> Any? {
         for layer in layers {
-            guard let value = Mirror(reflecting: layer).children.first(where: { $0.label == name })?.value else { continue }
+            guard
+                let value = Mirror(reflecting: layer).children.first(where: { $0.label == name })?
+                    .value
+            else { continue }
             let mirror = Mirror(reflecting: value)
             guard mirror.displayStyle == .optional else { return value }
             if let wrapped = mirror.children.first?.value { return wrapped }
@@ -43,7 +46,9 @@ package struct TextTemplate: Sendable {
     private let template: MustacheTemplate
 
     /// Throws `TemplateSyntaxError` for a text that is not a template.
-    package init(_ text: String) throws(TemplateSyntaxError) { template = try TemplateSyntaxError.parsed(text, as: "TEXT") }
+    package init(_ text: String) throws(TemplateSyntaxError) {
+        template = try TemplateSyntaxError.parsed(text, as: "TEXT")
+    }
 
     package func render(_ values: [String: Any]) -> String { template.render(values) }
 }
@@ -52,13 +57,18 @@ package struct TextTemplate: Sendable {
 package struct TemplateSyntaxError: Error, Sendable, CustomStringConvertible {
     package let description: String
 
-    fileprivate static func parsed(_ text: String, as type: String) throws(TemplateSyntaxError) -> MustacheTemplate {
+    fileprivate static func parsed(
+        _ text: String, as type: String
+    ) throws(TemplateSyntaxError) -> MustacheTemplate {
         // A pragma would choose another escaping, and a partial would be rendered with Mustache's
         // own. Other delimiters would hide either.
         for start in text.utf8.ranges(of: "{{".utf8) {
-            let tag = text.utf8[start.upperBound...].first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+            let tag = text.utf8[start.upperBound...].first {
+                ![0x20, 0x09, 0x0A, 0x0D].contains($0)
+            }
             guard let tag, "%><=".utf8.contains(tag) else { continue }
-            throw TemplateSyntaxError(description: "a tag that begins with \(Unicode.Scalar(tag)) is not supported")
+            throw TemplateSyntaxError(
+                description: "a tag that begins with \(Unicode.Scalar(tag)) is not supported")
         }
         HTMLContent.register()
         do {
@@ -73,7 +83,8 @@ package struct TemplateSyntaxError: Error, Sendable, CustomStringConvertible {
 private struct HTMLContent: MustacheContentType {
     static let name = "POSTERN"
 
-    private static let registration: Void = MustacheContentTypes.register(HTMLContent(), named: name)
+    private static let registration: Void = MustacheContentTypes.register(
+        HTMLContent(), named: name)
 
     static func register() { registration }
 

@@ -37,7 +37,9 @@ package enum Archive {
         var kinds = Archive(octets).map { [$0] } ?? []
         let lead = UnsafeBufferPointer(rebasing: octets[..<min(octets.count, maximumLead)])
         let tail = UnsafeBufferPointer(rebasing: octets[max(0, octets.count - directoryEnd)...])
-        if !kinds.contains(.zip), occurs([0x50, 0x4B, 3, 4], in: lead) || occurs([0x50, 0x4B, 5, 6], in: tail) {
+        if !kinds.contains(.zip),
+            occurs([0x50, 0x4B, 3, 4], in: lead) || occurs([0x50, 0x4B, 5, 6], in: tail)
+        {
             kinds.append(.zip)
         }
         if !kinds.contains(.pdf), occurs(Array("%PDF-".utf8), in: lead) { kinds.append(.pdf) }
@@ -46,7 +48,9 @@ package enum Archive {
 
     private static func occurs(_ word: [UInt8], in octets: UnsafeBufferPointer<UInt8>) -> Bool {
         var from = 0
-        while let index = octets.firstIndex(of: word[0], from: from), index + word.count <= octets.count {
+        while let index = octets.firstIndex(of: word[0], from: from),
+            index + word.count <= octets.count
+        {
             if octets[index..<(index + word.count)].elementsEqual(word) { return true }
             from = index + 1
         }
@@ -70,7 +74,9 @@ package enum Archive {
     static func nextMember(in bytes: [UInt8], after end: Int) -> Int? {
         var start = end + 8
         while start < bytes.count, bytes[start] == 0 { start += 1 }
-        guard start + 3 < bytes.count, bytes[start] == 0x1F, bytes[start + 1] == 0x8B, bytes[start + 2] == 8 else { return nil }
+        guard start + 3 < bytes.count, bytes[start] == 0x1F, bytes[start + 1] == 0x8B,
+            bytes[start + 2] == 8
+        else { return nil }
         return gzip(bytes, at: start)
     }
 
@@ -80,7 +86,9 @@ package enum Archive {
         var starts: [Int] = []
         var index = 0
         while index + 30 < bytes.count {
-            guard bytes[index] == 0x50, bytes[index + 1] == 0x4B, bytes[index + 2] == 3, bytes[index + 3] == 4 else {
+            guard bytes[index] == 0x50, bytes[index + 1] == 0x4B, bytes[index + 2] == 3,
+                bytes[index + 3] == 4
+            else {
                 index += 1
                 continue
             }
@@ -88,7 +96,9 @@ package enum Archive {
             let name = Int(bytes[index + 26]) | Int(bytes[index + 27]) << 8
             let extra = Int(bytes[index + 28]) | Int(bytes[index + 29]) << 8
             // The search of the archive itself covers stored entries.
-            if method == 8, index + 30 + name + extra < bytes.count { starts.append(index + 30 + name + extra) }
+            if method == 8, index + 30 + name + extra < bytes.count {
+                starts.append(index + 30 + name + extra)
+            }
             index += 30
         }
         return starts
@@ -120,7 +130,8 @@ package enum Archive {
         // once.
         var last = 0
         while index + word.count + 4 < bytes.count {
-            guard bytes[index] == word[0], bytes[index..<(index + word.count)].elementsEqual(word) else {
+            guard bytes[index] == word[0], bytes[index..<(index + word.count)].elementsEqual(word)
+            else {
                 index += 1
                 continue
             }
@@ -129,7 +140,9 @@ package enum Archive {
             last = index
             var at = index
             while at < bytes.count, bytes[at] == 0x0D || bytes[at] == 0x0A { at += 1 }
-            guard at > index, at + 2 < bytes.count, isZlib(bytes[at], bytes[at + 1]), !isPicture(dictionary) else { continue }
+            guard at > index, at + 2 < bytes.count, isZlib(bytes[at], bytes[at + 1]),
+                !isPicture(dictionary)
+            else { continue }
             starts.append(at + 2)
         }
         return starts
@@ -161,7 +174,8 @@ package enum Archive {
         var index = 8
         while index + 12 < bytes.count {
             let length =
-                Int(bytes[index]) << 24 | Int(bytes[index + 1]) << 16 | Int(bytes[index + 2]) << 8 | Int(bytes[index + 3])
+                Int(bytes[index]) << 24 | Int(bytes[index + 1]) << 16 | Int(bytes[index + 2]) << 8
+                | Int(bytes[index + 3])
             let type = String(decoding: bytes[(index + 4)..<(index + 8)], as: UTF8.self)
             if type == "zTXt" || type == "iTXt" || type == "iCCP" {
                 let end = min(index + 8 + min(length, 400), bytes.count - 2)
@@ -177,6 +191,7 @@ package enum Archive {
 
     /// RFC 1950 section 2.2: deflate with a window of at most 32 K, and a correct check value.
     private static func isZlib(_ first: UInt8, _ second: UInt8) -> Bool {
-        first & 15 == 8 && first >> 4 <= 7 && (Int(first) << 8 | Int(second)) % 31 == 0 && second & 32 == 0
+        first & 15 == 8 && first >> 4 <= 7 && (Int(first) << 8 | Int(second)) % 31 == 0
+            && second & 32 == 0
     }
 }

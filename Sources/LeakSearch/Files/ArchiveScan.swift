@@ -35,7 +35,9 @@ package final class ArchiveScan {
     }
 
     /// Whether octets may be an archive, so that they must be kept complete.
-    package static func isArchive(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBufferPointer { !Archive.kinds(of: $0).isEmpty } }
+    package static func isArchive(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBufferPointer { !Archive.kinds(of: $0).isEmpty }
+    }
 
     private func finds(in bytes: [UInt8], depth: Int) -> Bool {
         guard depth < Self.maximumDepth else { return false }
@@ -60,20 +62,25 @@ package final class ArchiveScan {
                 guard !work.isSpent else { return false }
                 let (isFound, end) = unpack(bytes, from: start, of: kind, depth: depth)
                 if isFound { return true }
-                next = kind == .gzip ? end.flatMap { Archive.nextMember(in: bytes, after: $0) } : nil
+                next =
+                    kind == .gzip ? end.flatMap { Archive.nextMember(in: bytes, after: $0) } : nil
             }
         }
         return false
     }
 
     /// Whether one stream contains a name, and the end of the stream.
-    private func unpack(_ bytes: [UInt8], from start: Int, of kind: Archive, depth: Int) -> (isFound: Bool, end: Int?) {
+    private func unpack(
+        _ bytes: [UInt8], from start: Int, of kind: Archive, depth: Int
+    ) -> (isFound: Bool, end: Int?) {
         var end: Int?
         var inner: [UInt8]?
         var isFirst = true
         bytes.withUnsafeBufferPointer { all in
             end = inflater.inflate(UnsafeBufferPointer(rebasing: all[start...])) { piece in
-                if isFirst, depth + 1 < Self.maximumDepth, !Archive.kinds(of: piece).isEmpty { inner = [] }
+                if isFirst, depth + 1 < Self.maximumDepth, !Archive.kinds(of: piece).isEmpty {
+                    inner = []
+                }
                 isFirst = false
                 if inner != nil {
                     room -= piece.count

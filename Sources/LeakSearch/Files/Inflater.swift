@@ -35,7 +35,9 @@ package final class Inflater {
     /// Unpacks a stream. For damaged or truncated data, passes on the octets before the damage.
     /// - Parameter sink: receives the next octets; returns whether to continue.
     /// - Returns: the number of octets of the stream; nil if it was not read to its end.
-    package func inflate(_ input: UnsafeBufferPointer<UInt8>, to sink: (UnsafeBufferPointer<UInt8>) -> Bool) -> Int? {
+    package func inflate(
+        _ input: UnsafeBufferPointer<UInt8>, to sink: (UnsafeBufferPointer<UInt8>) -> Bool
+    ) -> Int? {
         work.charge(Self.beginning)
         guard isReady, inflateReset(stream) == Z_OK else { return nil }
         buffer.count = 0

@@ -33,7 +33,10 @@ final class PDFStrings {
     func feed(_ octets: UnsafeBufferPointer<UInt8>) {
         for octet in octets {
             switch state {
-            case .outside: if joins || octet == UInt8(ascii: "<") || octet == UInt8(ascii: "(") { begin(octet) }
+            case .outside:
+                if joins || octet == UInt8(ascii: "<") || octet == UInt8(ascii: "(") {
+                    begin(octet)
+                }
             case .hexadecimal: takeHexadecimal(octet)
             case .literal: takeLiteral(octet)
             }
@@ -89,7 +92,9 @@ final class PDFStrings {
             escape = .none
             switch octet {
             case 0x30...0x37: escape = .octal(value: octet - 0x30, digits: 1)
-            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"), UInt8(ascii: "b"), UInt8(ascii: "f"): append(0x0A)
+            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"), UInt8(ascii: "b"),
+                UInt8(ascii: "f"):
+                append(0x0A)
             case 0x0D: escape = .lineBreak
             case 0x0A: break
             default: append(octet)
@@ -120,7 +125,9 @@ final class PDFStrings {
         default:
             append(octet)
             // A parenthesis in a picture or a font does not open a string.
-            if octet == UInt8(ascii: "j") && ends(with: "endobj") || octet == UInt8(ascii: "m") && ends(with: "endstream") {
+            if octet == UInt8(ascii: "j") && ends(with: "endobj")
+                || octet == UInt8(ascii: "m") && ends(with: "endstream")
+            {
                 (state, joins) = (.outside, true)
                 part()
             }
@@ -130,7 +137,9 @@ final class PDFStrings {
     private func ends(with word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
         guard output.count >= count else { return false }
-        return (0..<count).allSatisfy { output.base[output.count - count + $0] == word.utf8Start[$0] }
+        return (0..<count).allSatisfy {
+            output.base[output.count - count + $0] == word.utf8Start[$0]
+        }
     }
 
     /// Ends a text. The next string belongs to another one.
@@ -163,8 +172,10 @@ final class PDFStrings {
         }
     }
 
-    /// Whether an octet may be between the pieces of a word: white space, and the numbers that move them.
+    /// Whether an octet may be between the pieces of a word: white space, and
+    /// the numbers that move them.
     private static func standsBetween(_ octet: UInt8) -> Bool {
-        octet <= 0x20 || (0x30...0x39).contains(octet) || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
+        octet <= 0x20 || (0x30...0x39).contains(octet) || octet == UInt8(ascii: "-")
+            || octet == UInt8(ascii: ".")
     }
 }

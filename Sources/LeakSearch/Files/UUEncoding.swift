@@ -10,7 +10,9 @@ package enum UUEncoding {
     private static let maximumLine = 63
 
     /// Whether a transfer encoding's name, in lower case, means uuencode.
-    package static func isMeant(by name: String) -> Bool { names.contains { name.utf8.elementsEqual($0.utf8) } }
+    package static func isMeant(by name: String) -> Bool {
+        names.contains { name.utf8.elementsEqual($0.utf8) }
+    }
 
     /// Whether a text may contain a block: a line that opens one, `begin 644 name`.
     package static func mayHoldBlock(_ text: [UInt8]) -> Bool {
@@ -46,11 +48,14 @@ package enum UUEncoding {
     }
 
     private static func opensBlock(_ line: some Collection<UInt8>) -> Bool {
-        line.starts(with: "begin ".utf8) && line.dropFirst(6).first.map { (0x30...0x37).contains($0) } == true
+        line.starts(with: "begin ".utf8)
+            && line.dropFirst(6).first.map { (0x30...0x37).contains($0) } == true
     }
 
     private static func decode(_ line: ArraySlice<UInt8>, into output: inout [UInt8]) {
-        guard let first = line.first, line.allSatisfy({ (0x20...0x60).contains($0) }) else { return }
+        guard let first = line.first, line.allSatisfy({ (0x20...0x60).contains($0) }) else {
+            return
+        }
         let length = min(Int((first &- 0x20) & 63), maximumLine)
         // One or two checksum octets may follow; a longer line is not data.
         guard length > 0, line.count - 1 <= (length + 2) / 3 * 4 + 2 else { return }
@@ -59,8 +64,12 @@ package enum UUEncoding {
         let end = output.count + length
         var index = 0
         while output.count < end {
-            let group = sextets[index] << 18 | sextets[index + 1] << 12 | sextets[index + 2] << 6 | sextets[index + 3]
-            for shift in [UInt32(16), 8, 0] where output.count < end { output.append(UInt8(truncatingIfNeeded: group >> shift)) }
+            let group =
+                sextets[index] << 18 | sextets[index + 1] << 12 | sextets[index + 2] << 6
+                | sextets[index + 3]
+            for shift in [UInt32(16), 8, 0] where output.count < end {
+                output.append(UInt8(truncatingIfNeeded: group >> shift))
+            }
             index += 4
         }
     }

@@ -7,7 +7,8 @@ enum EncodedWords {
     /// Maximum octets of a word that is read; words longer than the 75 of the RFC are in use.
     private static let maximumLength = 4_096
 
-    /// Octets with encoded words decoded, and without the white space between two of them; nil if there is none.
+    /// Octets with encoded words decoded, and without the white space between two of
+    /// them; nil if there is none.
     static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         text.withUnsafeBufferPointer { text in
             var output: [UInt8]?
@@ -16,9 +17,13 @@ enum EncodedWords {
             var index = 0
             // The next end of a word, searched for once.
             var wordEnd = 0
-            while let start = text.firstIndex(of: UInt8(ascii: "="), from: index), start + 1 < text.count {
+            while let start = text.firstIndex(of: UInt8(ascii: "="), from: index),
+                start + 1 < text.count
+            {
                 index = start + 1
-                guard text[start + 1] == UInt8(ascii: "?"), let (octets, end) = word(text, start, &wordEnd) else { continue }
+                guard text[start + 1] == UInt8(ascii: "?"),
+                    let (octets, end) = word(text, start, &wordEnd)
+                else { continue }
                 var made = output ?? []
                 output = nil
                 let isBetween = hasWord && text[copied..<start].allSatisfy { $0 <= 0x20 }
@@ -31,7 +36,9 @@ enum EncodedWords {
         }
     }
 
-    private static func word(_ text: UnsafeBufferPointer<UInt8>, _ start: Int, _ wordEnd: inout Int) -> ([UInt8], Int)? {
+    private static func word(
+        _ text: UnsafeBufferPointer<UInt8>, _ start: Int, _ wordEnd: inout Int
+    ) -> ([UInt8], Int)? {
         let limit = min(text.count, start + maximumLength)
         var marks: [Int] = []
         var index = start + 2
@@ -45,7 +52,9 @@ enum EncodedWords {
         }
         guard marks.count == 2, marks[1] == marks[0] + 2 else { return nil }
         wordEnd = max(wordEnd, marks[1] + 1)
-        while wordEnd + 1 < text.count, text[wordEnd] != UInt8(ascii: "?") || text[wordEnd + 1] != UInt8(ascii: "=") {
+        while wordEnd + 1 < text.count,
+            text[wordEnd] != UInt8(ascii: "?") || text[wordEnd + 1] != UInt8(ascii: "=")
+        {
             wordEnd += 1
         }
         guard wordEnd + 1 < limit else { return nil }
@@ -54,11 +63,14 @@ enum EncodedWords {
         switch text[marks[0] + 1] | 0x20 {
         case UInt8(ascii: "b"): octets = TransferReading.base64(Array(content)[...])
         case UInt8(ascii: "q"):
-            octets = TransferReading.quotedPrintable(content.map { $0 == UInt8(ascii: "_") ? 0x20 : $0 }[...])
+            octets = TransferReading.quotedPrintable(
+                content.map { $0 == UInt8(ascii: "_") ? 0x20 : $0 }[...])
         default: return nil
         }
         // A language may follow the charset (RFC 2231 section 5).
-        let label = text[(start + 2)..<marks[0]].split(separator: UInt8(ascii: "*")).first.map(Array.init) ?? []
+        let label =
+            text[(start + 2)..<marks[0]].split(separator: UInt8(ascii: "*")).first.map(Array.init)
+            ?? []
         let name = String(decoding: label, as: UTF8.self).asciiLowercased
         return (Charset.decode(octets, name).map { Array($0.utf8) } ?? octets, wordEnd + 2)
     }

@@ -25,16 +25,23 @@ final class HiddenRuns {
 
     /// Calls `body` with each text that octets may encode. The text is valid only within the call.
     /// - Parameter work: is charged for each octet of a run.
-    func forEach(in text: UnsafeBufferPointer<UInt8>, work: WorkBudget, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
+    func forEach(
+        in text: UnsafeBufferPointer<UInt8>, work: WorkBudget,
+        _ body: (UnsafeBufferPointer<UInt8>) -> Void
+    ) {
         work.charge(text.count * Self.findingWork)
         Sextet.values.withUnsafeBufferPointer { sextets in
             Self.hexadecimal.withUnsafeBufferPointer { hexadecimal in
                 Self.find(text, 0..<text.count, sextets) { range, count, breaks in
-                    if count >= Self.shortestBase64 { base64(text, range, sextets, breaks, work, body) }
+                    if count >= Self.shortestBase64 {
+                        base64(text, range, sextets, breaks, work, body)
+                    }
                     guard count >= Self.shortestHexadecimal else { return }
                     // All digits of hexadecimal are also digits of base64.
                     Self.find(text, range, hexadecimal) { range, count, _ in
-                        if count >= Self.shortestHexadecimal { self.hexadecimal(text, range, hexadecimal, work, body) }
+                        if count >= Self.shortestHexadecimal {
+                            self.hexadecimal(text, range, hexadecimal, work, body)
+                        }
                     }
                 }
             }
@@ -44,10 +51,13 @@ final class HiddenRuns {
     /// Whether an octet is a digit of base64 or hexadecimal.
     @inline(__always)
     static func isDigit(_ octet: UInt8) -> Bool {
-        octet.isASCIIAlphanumeric || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F
+        octet.isASCIIAlphanumeric || octet == 0x2B || octet == 0x2F || octet == 0x2D
+            || octet == 0x5F
     }
 
-    private static let hexadecimal: [UInt8] = (0..<256).map { TransferReading.digit(UInt8($0)) ?? 255 }
+    private static let hexadecimal: [UInt8] = (0..<256).map {
+        TransferReading.digit(UInt8($0)) ?? 255
+    }
 
     /// The lines of a run. In a long run, they show the starts of base64 groups.
     private struct Breaks {
@@ -79,7 +89,8 @@ final class HiddenRuns {
     /// - Parameter body: receives the range of a run, and the number of its digits.
     @inline(__always)
     private static func find(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>,
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>,
+        _ values: UnsafeBufferPointer<UInt8>,
         _ body: (Range<Int>, Int, Breaks) -> Void
     ) {
         var index = range.lowerBound
@@ -97,7 +108,9 @@ final class HiddenRuns {
                 while index < range.upperBound, values[Int(text[index])] != 255 { index += 1 }
                 count += index - line
                 end = index
-                guard index < range.upperBound, let next = goesOn(text, index, after: index - line, values) else { break }
+                guard index < range.upperBound,
+                    let next = goesOn(text, index, after: index - line, values)
+                else { break }
                 breaks.note(count)
                 index = next
             }
@@ -109,18 +122,22 @@ final class HiddenRuns {
     /// The index at which a run continues after a break; nil if it ends.
     @inline(__always)
     private static func goesOn(
-        _ text: UnsafeBufferPointer<UInt8>, _ start: Int, after column: Int, _ values: UnsafeBufferPointer<UInt8>
+        _ text: UnsafeBufferPointer<UInt8>, _ start: Int, after column: Int,
+        _ values: UnsafeBufferPointer<UInt8>
     ) -> Int? {
         switch text[start] {
-        case 0x20 where column < longLine && start + 1 < text.count && text[start + 1] > 0x20: return nil
-        case 0x09, 0x0A, 0x0D, 0x20, UInt8(ascii: "="), UInt8(ascii: "\\"): return goesOn(behind: text, start, column, values)
+        case 0x20 where column < longLine && start + 1 < text.count && text[start + 1] > 0x20:
+            return nil
+        case 0x09, 0x0A, 0x0D, 0x20, UInt8(ascii: "="), UInt8(ascii: "\\"):
+            return goesOn(behind: text, start, column, values)
         default: return nil
         }
     }
 
     @inline(never)
     private static func goesOn(
-        behind text: UnsafeBufferPointer<UInt8>, _ start: Int, _ column: Int, _ values: UnsafeBufferPointer<UInt8>
+        behind text: UnsafeBufferPointer<UInt8>, _ start: Int, _ column: Int,
+        _ values: UnsafeBufferPointer<UInt8>
     ) -> Int? {
         var index = start
         // A soft line break, or a line break after a backslash.
@@ -136,7 +153,8 @@ final class HiddenRuns {
             case UInt8(ascii: ">") where hasBreak, UInt8(ascii: "|") where hasBreak: break
             default:
                 let isBlank = index == start + 1 && (text[start] == 0x20 || text[start] == 0x09)
-                return (hasBreak || isBlank && column >= longLine) && values[Int(text[index])] != 255 ? index : nil
+                return (hasBreak || isBlank && column >= longLine)
+                    && values[Int(text[index])] != 255 ? index : nil
             }
             index += 1
         }
@@ -146,7 +164,10 @@ final class HiddenRuns {
     // MARK: Decoding
 
     /// Collects the digits of a run.
-    private func collect(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) {
+    private func collect(
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>,
+        _ values: UnsafeBufferPointer<UInt8>
+    ) {
         digits.count = 0
         if digits.capacity < range.count { digits.reserve(range.count + range.count / 4 + 64) }
         var count = 0
@@ -162,12 +183,15 @@ final class HiddenRuns {
     }
 
     private func base64(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>, _ breaks: Breaks,
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>,
+        _ values: UnsafeBufferPointer<UInt8>, _ breaks: Breaks,
         _ work: WorkBudget, _ body: (UnsafeBufferPointer<UInt8>) -> Void
     ) {
         collect(text, range, values)
         for start in 0..<4
-        where digits.count - start >= Self.shortestBase64 - 4 && breaks.mayBegin(at: start, of: digits.count) {
+        where digits.count - start >= Self.shortestBase64 - 4
+            && breaks.mayBegin(at: start, of: digits.count)
+        {
             work.charge(digits.count * Self.decodingWork)
             decodeBase64(from: start)
             if Self.mayBeText(decoded.contents) { body(decoded.contents) }
@@ -175,7 +199,8 @@ final class HiddenRuns {
     }
 
     private func hexadecimal(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>, _ work: WorkBudget,
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>,
+        _ values: UnsafeBufferPointer<UInt8>, _ work: WorkBudget,
         _ body: (UnsafeBufferPointer<UInt8>) -> Void
     ) {
         collect(text, range, values)

@@ -26,7 +26,8 @@ final class Readings {
     ///     for everywhere). The last argument says whether its at signs are those that a reader
     ///     sees; in other readings they may be chance.
     func forEach(
-        _ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool, _ body: (Reading.View, [Range<Int>]?, _ isShown: Bool) -> Void
+        _ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool,
+        _ body: (Reading.View, [Range<Int>]?, _ isShown: Bool) -> Void
     ) {
         let plain = read(text, isMarkup: isMarkup)
         body(plain, nil, true)
@@ -77,14 +78,20 @@ extension Reading {
     // MARK: Markup
 
     private static let named: [([UInt8], UInt32)] = [
-        ("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25), ("plus;", 0x2B),
-        ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("dash;", 0x2D), ("amp;", 0x26), ("lt;", 0x3C), ("gt;", 0x3E), ("quot;", 0x22),
-        ("apos;", 0x27), ("nbsp;", 0x20), ("tab;", 0x20), ("newline;", 0x0A), ("shy;", 0xAD), ("zwj;", 0x200D), ("zwnj;", 0x200C),
-        ("zerowidthspace;", 0x200B), ("sol;", 0x2F), ("bsol;", 0x5C), ("colon;", 0x3A), ("lpar;", 0x28), ("rpar;", 0x29),
+        ("commat;", 0x40), ("period;", 0x2E), ("equals;", 0x3D), ("num;", 0x23), ("percnt;", 0x25),
+        ("plus;", 0x2B),
+        ("lowbar;", 0x5F), ("hyphen;", 0x2D), ("dash;", 0x2D), ("amp;", 0x26), ("lt;", 0x3C),
+        ("gt;", 0x3E), ("quot;", 0x22),
+        ("apos;", 0x27), ("nbsp;", 0x20), ("tab;", 0x20), ("newline;", 0x0A), ("shy;", 0xAD),
+        ("zwj;", 0x200D), ("zwnj;", 0x200C),
+        ("zerowidthspace;", 0x200B), ("sol;", 0x2F), ("bsol;", 0x5C), ("colon;", 0x3A),
+        ("lpar;", 0x28), ("rpar;", 0x29),
     ].map { (Array($0.0.utf8), $0.1) }
 
     /// Resolves character references.
-    fileprivate mutating func resolveReferences(_ text: View, with earlier: [Range<Int>] = []) -> Bool {
+    fileprivate mutating func resolveReferences(
+        _ text: View, with earlier: [Range<Int>] = []
+    ) -> Bool {
         make(of: text, UInt8(ascii: "&"), with: earlier) { text, index in
             Self.reference(text, index).map { (.scalar($0.0), $0.1) }
         }
@@ -94,8 +101,11 @@ extension Reading {
         var at = index + 1
         guard at + 1 < text.count, text.gaps[at] == 0 else { return nil }
         if text[at] != UInt8(ascii: "#") {
-            for (name, value) in Self.named where at + name.count <= text.count && text[at] == name[0] {
-                if text[at..<(at + name.count)].elementsEqual(name), text.isUnbroken(index..<(at + name.count)) {
+            for (name, value) in Self.named
+            where at + name.count <= text.count && text[at] == name[0] {
+                if text[at..<(at + name.count)].elementsEqual(name),
+                    text.isUnbroken(index..<(at + name.count))
+                {
                     return (value, 1 + name.count)
                 }
             }
@@ -107,7 +117,9 @@ extension Reading {
         let first = at
         var value: UInt32 = 0
         // Leading zeros do not count.
-        while at - first < 32, let digit = digit(text, at), isHexadecimal || digit < 10, value < 0x11_0000 {
+        while at - first < 32, let digit = digit(text, at), isHexadecimal || digit < 10,
+            value < 0x11_0000
+        {
             value = value * (isHexadecimal ? 16 : 10) + digit
             at += 1
         }
@@ -118,8 +130,10 @@ extension Reading {
 
     /// Elements that divide words: the octets of each as one number, at its index or after it.
     private static let blocks: [UInt64] = [
-        "address", "article", "br", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr",
-        "li", "main", "ol", "option", "p", "pre", "section", "table", "tbody", "td", "th", "tr", "ul",
+        "address", "article", "br", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3",
+        "h4", "h5", "h6", "header", "hr",
+        "li", "main", "ol", "option", "p", "pre", "section", "table", "tbody", "td", "th", "tr",
+        "ul",
     ].reduce(into: [UInt64](repeating: 0, count: 128)) { (table, name: String) in
         let name = name.utf8.reduce(0) { $0 << 8 | UInt64($1) }
         var place = blockPlace(name)
@@ -128,7 +142,9 @@ extension Reading {
     }
 
     @inline(__always)
-    private static func blockPlace(_ name: UInt64) -> Int { Int((name &* 0x9E37_79B9_7F4A_7C15) >> 57) }
+    private static func blockPlace(_ name: UInt64) -> Int {
+        Int((name &* 0x9E37_79B9_7F4A_7C15) >> 57)
+    }
 
     /// Removes tags and comments.
     fileprivate mutating func dropTags(_ text: View) -> Bool {
@@ -136,7 +152,9 @@ extension Reading {
         return make(of: text, UInt8(ascii: "<")) { text, index in
             guard !hasNoEnd, index + 1 < text.count, text.gaps[index + 1] == 0 else { return nil }
             let first = text[index + 1]
-            guard first.isASCIILetter || first == 0x2F || first == 0x21 || first == 0x3F else { return nil }
+            guard first.isASCIILetter || first == 0x2F || first == 0x21 || first == 0x3F else {
+                return nil
+            }
             guard var end = text.octets.firstIndex(of: UInt8(ascii: ">"), from: index + 2) else {
                 hasNoEnd = true
                 return nil
@@ -144,7 +162,8 @@ extension Reading {
             if !hasNoCommentEnd, text.holds("!--", at: index + 1) {
                 let first = end
                 while text[end - 1] != 0x2D || text[end - 2] != 0x2D {
-                    guard let next = text.octets.firstIndex(of: UInt8(ascii: ">"), from: end + 1) else {
+                    guard let next = text.octets.firstIndex(of: UInt8(ascii: ">"), from: end + 1)
+                    else {
                         (hasNoCommentEnd, end) = (true, first)
                         break
                     }
@@ -161,7 +180,9 @@ extension Reading {
         if start < text.count, text[start] == UInt8(ascii: "/") { start += 1 }
         var end = start
         var name: UInt64 = 0
-        while end < text.count, end - start < 12, end == start || text.gaps[end] == 0, text[end].isASCIIAlphanumeric {
+        while end < text.count, end - start < 12, end == start || text.gaps[end] == 0,
+            text[end].isASCIIAlphanumeric
+        {
             name = name << 8 | UInt64(text[end])
             end += 1
         }
@@ -187,12 +208,15 @@ extension Reading {
             case UInt8(ascii: "u"): return Self.pairs(text, index + 2).map { (.scalar($0), 6) }
             case UInt8(ascii: "x"): return Self.pair(text, index + 2).map { (.octet($0), 4) }
             case 0x30...0x33:
-                guard let second = Self.digit(text, index + 2), let third = Self.digit(text, index + 3), second < 8, third < 8
+                guard let second = Self.digit(text, index + 2),
+                    let third = Self.digit(text, index + 3), second < 8, third < 8
                 else { return nil }
                 return (.octet((next - 0x30) << 6 | UInt8(second) << 3 | UInt8(third)), 4)
             // It may also be the beginning of a folder's name. Another reading keeps it.
-            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"): return (.gap(Self.space), 2)
-            case UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"),
+            case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+                return (.gap(Self.space), 2)
+            case UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"),
                 UInt8(ascii: "\""):
                 return (.literal(next), 2)
             default: return nil
@@ -204,7 +228,9 @@ extension Reading {
     fileprivate mutating func resolvePercent(_ text: View) -> Bool {
         make(of: text, UInt8(ascii: "%")) { text, index in
             if let value = Self.pair(text, index + 1) { return (.octet(value), 3) }
-            guard index + 1 < text.count, text[index + 1] == UInt8(ascii: "u"), text.gaps[index + 1] == 0 else { return nil }
+            guard index + 1 < text.count, text[index + 1] == UInt8(ascii: "u"),
+                text.gaps[index + 1] == 0
+            else { return nil }
             return Self.pairs(text, index + 2).map { (.scalar($0), 6) }
         }
     }
@@ -213,14 +239,17 @@ extension Reading {
     fileprivate mutating func resolveQuotedPrintable(_ text: View) -> Bool {
         make(of: text, UInt8(ascii: "=")) { text, index in
             if let value = Self.pair(text, index + 1) { return (.octet(value), 3) }
-            guard index + 1 < text.count, text.gaps[index + 1] & ~Self.wrapped == Self.lineBreak else { return nil }
+            guard index + 1 < text.count, text.gaps[index + 1] & ~Self.wrapped == Self.lineBreak
+            else { return nil }
             return (.join, 1)
         }
     }
 
     /// Resolves `+40` (RFC 3461 section 4).
     fileprivate mutating func resolveXText(_ text: View) -> Bool {
-        make(of: text, UInt8(ascii: "+")) { text, index in Self.pair(text, index + 1).map { (.octet($0), 3) } }
+        make(of: text, UInt8(ascii: "+")) { text, index in
+            Self.pair(text, index + 1).map { (.octet($0), 3) }
+        }
     }
 
     /// Four hexadecimal digits.

@@ -62,7 +62,8 @@ struct Reading: ~Copyable {
         @inline(__always)
         func isApart(_ index: Int) -> Bool {
             let gap = gaps[index]
-            return gap & Reading.space != 0 || gap & (Reading.lineBreak | Reading.wrapped) == Reading.lineBreak
+            return gap & Reading.space != 0
+                || gap & (Reading.lineBreak | Reading.wrapped) == Reading.lineBreak
         }
 
         /// Whether a word may continue here although its line ended.
@@ -82,7 +83,9 @@ struct Reading: ~Copyable {
         func holds(_ word: StaticString, at index: Int) -> Bool {
             let count = word.utf8CodeUnitCount
             guard index >= 0, index + count <= octets.count else { return false }
-            for offset in 0..<count where octets[index + offset] != word.utf8Start[offset] { return false }
+            for offset in 0..<count where octets[index + offset] != word.utf8Start[offset] {
+                return false
+            }
             return true
         }
 
@@ -91,7 +94,9 @@ struct Reading: ~Copyable {
         func holds(_ word: [UInt8], at index: Int, before end: Int) -> Bool {
             guard index >= 0, index + word.count <= end, end <= octets.count else { return false }
             return word.withUnsafeBufferPointer { word in
-                for offset in 0..<word.count where octets[index + offset] != word[offset] { return false }
+                for offset in 0..<word.count where octets[index + offset] != word[offset] {
+                    return false
+                }
                 return true
             }
         }
@@ -99,7 +104,8 @@ struct Reading: ~Copyable {
         /// The index of an octet in a range.
         @inline(__always)
         func first(_ octet: UInt8, in range: Range<Int>) -> Int? {
-            UnsafeBufferPointer(rebasing: octets[..<range.upperBound]).firstIndex(of: octet, from: range.lowerBound)
+            UnsafeBufferPointer(rebasing: octets[..<range.upperBound]).firstIndex(
+                of: octet, from: range.lowerBound)
         }
 
         /// The index of the last such octet in a range.
@@ -117,7 +123,8 @@ struct Reading: ~Copyable {
     /// Valid until the reading is made again.
     var view: View {
         View(
-            octets: UnsafeBufferPointer(start: octets, count: count), gaps: UnsafeBufferPointer(start: gaps, count: count))
+            octets: UnsafeBufferPointer(start: octets, count: count),
+            gaps: UnsafeBufferPointer(start: gaps, count: count))
     }
 
     // MARK: Writing
@@ -234,7 +241,9 @@ struct Reading: ~Copyable {
 
     /// The index after the marks and the white space that a program wrote at the beginning of a
     /// line.
-    private static func quoteMarks(_ text: UnsafeBufferPointer<UInt8>, _ start: Int, isMarkup: Bool) -> Int {
+    private static func quoteMarks(
+        _ text: UnsafeBufferPointer<UInt8>, _ start: Int, isMarkup: Bool
+    ) -> Int {
         var index = start
         while index < text.count {
             switch text[index] {
@@ -248,8 +257,12 @@ struct Reading: ~Copyable {
 
     /// Whether a NUL is half of a character in UTF-16, and not the end of a text.
     private static func isOfWide(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Bool {
-        let isAlone = (index == 0 || text[index - 1] != 0) && (index + 1 >= text.count || text[index + 1] != 0)
-        return isAlone && (index >= 2 && text[index - 2] == 0 || index + 2 < text.count && text[index + 2] == 0)
+        let isAlone =
+            (index == 0 || text[index - 1] != 0)
+            && (index + 1 >= text.count || text[index + 1] != 0)
+        return isAlone
+            && (index >= 2 && text[index - 2] == 0
+                || index + 2 < text.count && text[index + 2] == 0)
     }
 
     // MARK: Non-ASCII characters
@@ -279,14 +292,17 @@ struct Reading: ~Copyable {
         if CompatibilityFold.isUnseen(scalar) { return }
         if let octet = CompatibilityFold.octet(scalar) { return append(octet) }
         switch scalar {
-        case 0x85, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000: pending |= Self.space
+        case 0x85, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000:
+            pending |= Self.space
         default:
             guard let value = Unicode.Scalar(scalar) else { return }
             // No other script has letters of two cases that are in use.
             if scalar < 0x2E80 || scalar >= 0xA640 && !(0xAC00...0xD7A3).contains(scalar) {
                 takeLetter(value)
             } else {
-                for octet in UTF8.encode(value) ?? UTF8.encodedReplacementCharacter { append(octet) }
+                for octet in UTF8.encode(value) ?? UTF8.encodedReplacementCharacter {
+                    append(octet)
+                }
             }
         }
     }
@@ -303,7 +319,9 @@ struct Reading: ~Copyable {
         if lowered.isEmpty { lowered = [UInt32](repeating: 0, count: 0x2E80) }
         var octets = lowered[Int(value.value)]
         if octets == 0 {
-            for octet in value.properties.lowercaseMapping.utf8.reversed() { octets = octets << 8 | UInt32(octet) }
+            for octet in value.properties.lowercaseMapping.utf8.reversed() {
+                octets = octets << 8 | UInt32(octet)
+            }
             lowered[Int(value.value)] = octets
         }
         while octets != 0 {
@@ -333,7 +351,8 @@ struct Reading: ~Copyable {
     /// - Returns: whether there was any such mark. Without one, the reading is not made.
     @inline(__always)
     mutating func make(
-        of text: View, _ mark: UInt8, with earlier: [Range<Int>] = [], _ meaning: (View, Int) -> (Meaning, Int)?
+        of text: View, _ mark: UInt8, with earlier: [Range<Int>] = [],
+        _ meaning: (View, Int) -> (Meaning, Int)?
     ) -> Bool {
         var isMade = false
         var old = earlier[...]
@@ -356,7 +375,8 @@ struct Reading: ~Copyable {
             if case .gap(let more) = meaning { note(gap | more) } else { note(gap) }
             switch meaning {
             case .octet(let octet): appendDecoded(octet)
-            case .scalar(let scalar): if scalar < 0x80 { appendDecoded(UInt8(scalar)) } else { take(scalar) }
+            case .scalar(let scalar):
+                if scalar < 0x80 { appendDecoded(UInt8(scalar)) } else { take(scalar) }
             case .literal(let octet): append(octet)
             case .gap: break
             case .join: joins = true
@@ -371,7 +391,9 @@ struct Reading: ~Copyable {
         return true
     }
 
-    private mutating func copy(_ other: View, _ range: Range<Int>, _ earlier: inout ArraySlice<Range<Int>>) {
+    private mutating func copy(
+        _ other: View, _ range: Range<Int>, _ earlier: inout ArraySlice<Range<Int>>
+    ) {
         while let first = earlier.first, first.lowerBound <= range.upperBound {
             let shift = count - range.lowerBound
             change(
@@ -380,7 +402,8 @@ struct Reading: ~Copyable {
             guard first.upperBound <= range.upperBound else { break }
             earlier.removeFirst()
         }
-        guard !range.isEmpty, let from = other.octets.baseAddress, let gap = other.gaps.baseAddress else { return }
+        guard !range.isEmpty, let from = other.octets.baseAddress, let gap = other.gaps.baseAddress
+        else { return }
         ensure(count + range.count)
         note(other.gaps[range.lowerBound])
         (octets + count).update(from: from + range.lowerBound, count: range.count)

@@ -11,7 +11,8 @@ enum TransferReading {
         case .quotedPrintable: return quotedPrintable(octets)
         case .base64: return base64(octets)
         case .unknown(let name):
-            return UUEncoding.isMeant(by: name) ? UUEncoding.decode(octets, onlyBlocks: false) : Array(octets)
+            return UUEncoding.isMeant(by: name)
+                ? UUEncoding.decode(octets, onlyBlocks: false) : Array(octets)
         }
     }
 
@@ -36,7 +37,9 @@ enum TransferReading {
                         end(&output)
                         continue
                     }
-                    let value = octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") ? 255 : values[Int(octet)]
+                    let value =
+                        octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_")
+                        ? 255 : values[Int(octet)]
                     guard value < 64 else { continue }
                     group = group << 6 | UInt32(value)
                     count += 1
@@ -64,7 +67,9 @@ enum TransferReading {
                 let octet = octets[index]
                 index += 1
                 if octet == UInt8(ascii: "=") {
-                    if index + 1 < octets.count, let high = digit(octets[index]), let low = digit(octets[index + 1]) {
+                    if index + 1 < octets.count, let high = digit(octets[index]),
+                        let low = digit(octets[index + 1])
+                    {
                         output.append(high << 4 | low)
                         index += 2
                     } else if let end = lineEnd(octets, index) {
@@ -79,7 +84,8 @@ enum TransferReading {
                     let from = index - 1
                     let next = blanks(octets, index)
                     if next == octets.count || octets[next] == 0x0A
-                        || octets[next] == 0x0D && next + 1 < octets.count && octets[next + 1] == 0x0A
+                        || octets[next] == 0x0D && next + 1 < octets.count
+                            && octets[next + 1] == 0x0A
                     {
                         index = next
                     } else {
@@ -105,7 +111,8 @@ enum TransferReading {
         let index = blanks(octets, start)
         guard index < octets.count else { return nil }
         if octets[index] == 0x0A { return index + 1 }
-        return octets[index] == 0x0D && index + 1 < octets.count && octets[index + 1] == 0x0A ? index + 2 : nil
+        return octets[index] == 0x0D && index + 1 < octets.count && octets[index + 1] == 0x0A
+            ? index + 2 : nil
     }
 
     /// Does not use `hexValue`, as the rewriting uses it.

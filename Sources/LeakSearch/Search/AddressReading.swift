@@ -122,7 +122,9 @@ struct AddressReading {
         switch text[index] {
         case UInt8(ascii: "@"):
             var (start, end) = (index, index + 1)
-            if text.gaps[index] == 0, Self.opens(text[index - 1]), text.gaps[end] == 0, Self.closes(text[end]) {
+            if text.gaps[index] == 0, Self.opens(text[index - 1]), text.gaps[end] == 0,
+                Self.closes(text[end])
+            {
                 (start, end) = (index - 1, end + 1)
             } else if text[index - 1] == UInt8(ascii: "\\") {
                 start -= 1
@@ -137,7 +139,8 @@ struct AddressReading {
             else { return nil }
             return Mark(form: .at, start: index - length - 1, end: index + 1, isApart: true)
         case UInt8(ascii: "-"), UInt8(ascii: "_"):
-            guard index >= 4, text[index - 1] == UInt8(ascii: "t"), text[index - 2] == UInt8(ascii: "a"),
+            guard index >= 4, text[index - 1] == UInt8(ascii: "t"),
+                text[index - 2] == UInt8(ascii: "a"),
                 text[index - 3] == text[index], text.isUnbroken((index - 3)..<(index + 1))
             else { return nil }
             return Mark(form: .at, start: index - 3, end: index + 1, isApart: false)
@@ -150,19 +153,28 @@ struct AddressReading {
         default:
             // `%40`, `=40`: an encoded octet; another reading decodes it.
             let isEscape =
-                text[index] != UInt8(ascii: "#") && index + 2 < text.count && text[index + 1] == UInt8(ascii: "4")
+                text[index] != UInt8(ascii: "#") && index + 2 < text.count
+                && text[index + 1] == UInt8(ascii: "4")
                 && text[index + 2] == UInt8(ascii: "0")
             return isEscape ? nil : Mark(form: .other, start: index, end: index + 1, isApart: false)
         }
     }
 
-    private static func opens(_ octet: UInt8) -> Bool { octet == 0x28 || octet == 0x5B || octet == 0x7B || octet == 0x3C }
-    private static func closes(_ octet: UInt8) -> Bool { octet == 0x29 || octet == 0x5D || octet == 0x7D || octet == 0x3E }
+    private static func opens(_ octet: UInt8) -> Bool {
+        octet == 0x28 || octet == 0x5B || octet == 0x7B || octet == 0x3C
+    }
+    private static func closes(_ octet: UInt8) -> Bool {
+        octet == 0x29 || octet == 0x5D || octet == 0x7D || octet == 0x3E
+    }
 
     // MARK: Halves
 
     private mutating func find(_ mark: Mark, _ body: (Candidate) -> Void) {
-        if !mark.isApart, text.isApart(mark.start) || mark.end < text.count && text.isApart(mark.end) { return }
+        if !mark.isApart,
+            text.isApart(mark.start) || mark.end < text.count && text.isApart(mark.end)
+        {
+            return
+        }
         guard mark.start > 0, mark.end < text.count, Self.isOfLocal(text[mark.end]) else { return }
         let (localEnd, localStarts) = locals(mark.start)
         if localStarts.count > 0 {
@@ -170,14 +182,16 @@ struct AddressReading {
             if domainEnds.count > 0 {
                 body(
                     Candidate(
-                        form: mark.form, localStarts: localStarts, localEnd: localEnd, domainStart: mark.end,
+                        form: mark.form, localStarts: localStarts, localEnd: localEnd,
+                        domainStart: mark.end,
                         domainEnds: domainEnds, needsDomain: mark.isApart || mark.form == .other))
             }
         }
         guard mark.form == .other, text[mark.start] == UInt8(ascii: "=") else { return }
         // `home.example=jane`: only if a complete domain is before the separator.
         var start = mark.start
-        while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || text.gaps[start] == 0,
+        while start > 0, mark.start - start < Self.maximumDomain,
+            start == mark.start || text.gaps[start] == 0,
             Self.isOfDomain(text[start - 1])
         {
             start -= 1
@@ -191,7 +205,8 @@ struct AddressReading {
         longest.append(mark.start)
         body(
             Candidate(
-                form: .reversed, localStarts: starts, localEnd: ends[0], domainStart: start, domainEnds: longest,
+                form: .reversed, localStarts: starts, localEnd: ends[0], domainStart: start,
+                domainEnds: longest,
                 needsDomain: true))
     }
 
@@ -203,9 +218,12 @@ struct AddressReading {
         var start = end
         if text[end - 1] == UInt8(ascii: "\"") {
             start -= 1
-            while start > 0, end - start < Self.maximumLocal, text[start - 1] != UInt8(ascii: "\"") { start -= 1 }
+            while start > 0, end - start < Self.maximumLocal, text[start - 1] != UInt8(ascii: "\"")
+            { start -= 1 }
             steps += end - start
-            if start > 0, text[start - 1] == UInt8(ascii: "\""), start < end - 1 { starts.append(start) }
+            if start > 0, text[start - 1] == UInt8(ascii: "\""), start < end - 1 {
+                starts.append(start)
+            }
             return (end - 1, starts)
         }
         var isBroken = false
@@ -214,7 +232,9 @@ struct AddressReading {
                 if text.gaps[start] != 0 {
                     if text.isApart(start) { break }
                     isBroken = true
-                    if text.isWrapped(start), starts.count < Self.maximumBreaks { starts.append(start) }
+                    if text.isWrapped(start), starts.count < Self.maximumBreaks {
+                        starts.append(start)
+                    }
                 } else if !isBroken, atoms.contains(start), start > atoms.lowerBound {
                     // Already examined for the mark before.
                     start = max(atoms.lowerBound, end - Self.maximumLocal)
@@ -250,10 +270,14 @@ struct AddressReading {
         if isDomain, hosts.contains(start) { end = hosts.upperBound }
         while end < text.count, end - start < maximum, isPart(text[end]) {
             if end > start, text.gaps[end] != 0 {
-                let isAtDot = isDomain && text.gaps[end] == Reading.lineBreak && text[end - 1] == UInt8(ascii: ".")
+                let isAtDot =
+                    isDomain && text.gaps[end] == Reading.lineBreak
+                    && text[end - 1] == UInt8(ascii: ".")
                 if text.isApart(end), !isAtDot { break }
                 isBroken = true
-                if text.isWrapped(end) || isAtDot, ends.count < Self.maximumBreaks { ends.append(end) }
+                if text.isWrapped(end) || isAtDot, ends.count < Self.maximumBreaks {
+                    ends.append(end)
+                }
             }
             end += 1
             steps += 1
@@ -267,14 +291,17 @@ struct AddressReading {
     /// `#`, `%`.
     static func isAtom(_ octet: UInt8) -> Bool {
         switch octet {
-        case 0x30...0x39, 0x41...0x5A, 0x5E...0x7E, 0x80...0xFF, 0x21, 0x24, 0x26, 0x27, 0x2A, 0x2B, 0x2D...0x2F, 0x3F: true
+        case 0x30...0x39, 0x41...0x5A, 0x5E...0x7E, 0x80...0xFF, 0x21, 0x24, 0x26, 0x27, 0x2A, 0x2B,
+            0x2D...0x2F, 0x3F:
+            true
         default: false
         }
     }
 
     /// Octets in the local parts of people.
     static func isOfLocal(_ octet: UInt8) -> Bool {
-        octet.isASCIIAlphanumeric || octet >= 0x80 || octet == 0x2E || octet == 0x5F || octet == 0x2D || octet == 0x2B
+        octet.isASCIIAlphanumeric || octet >= 0x80 || octet == 0x2E || octet == 0x5F
+            || octet == 0x2D || octet == 0x2B
             || octet == 0x27
     }
 
@@ -315,9 +342,16 @@ enum Domain {
         while true {
             let label = start..<(text.first(dot, in: start..<run.upperBound) ?? run.upperBound)
             var letters = start
-            while letters < label.upperBound, text[letters].isASCIILetter || text[letters] >= 0x80 { letters += 1 }
-            if letters < label.upperBound, TopLevelDomains.contains(text, start..<letters) { return letters }
-            if label.count > 2, let end = TopLevelDomains.longestEnd(text, start..<min(label.upperBound - 1, start + 24)) {
+            while letters < label.upperBound, text[letters].isASCIILetter || text[letters] >= 0x80 {
+                letters += 1
+            }
+            if letters < label.upperBound, TopLevelDomains.contains(text, start..<letters) {
+                return letters
+            }
+            if label.count > 2,
+                let end = TopLevelDomains.longestEnd(
+                    text, start..<min(label.upperBound - 1, start + 24))
+            {
                 return end
             }
             guard label.upperBound < run.upperBound else { return nil }
@@ -336,18 +370,29 @@ enum Domain {
             // After a long line, the next one may begin with dashes.
             var name = label.upperBound
             while name > label.lowerBound, text[name - 1] == UInt8(ascii: "-") { name -= 1 }
-            if label.lowerBound > end, isTopLevel(text, label.lowerBound..<name, in: run, first: first) { return true }
-            if label.lowerBound < end, label.upperBound > end, TopLevelDomains.contains(text, label) { return true }
+            if label.lowerBound > end,
+                isTopLevel(text, label.lowerBound..<name, in: run, first: first)
+            {
+                return true
+            }
+            if label.lowerBound < end, label.upperBound > end, TopLevelDomains.contains(text, label)
+            {
+                return true
+            }
             guard label.upperBound < run.upperBound else { return false }
             start = label.upperBound + 1
         }
     }
 
     /// - Parameter first: the first dot of the run.
-    private static func isTopLevel(_ text: Reading.View, _ label: Range<Int>, in run: Range<Int>, first: Int) -> Bool {
+    private static func isTopLevel(
+        _ text: Reading.View, _ label: Range<Int>, in run: Range<Int>, first: Int
+    ) -> Bool {
         guard TopLevelDomains.contains(text, label) else { return false }
         // `home.example.zip`: a file name.
-        guard label.count == 3, text.holds("zip", at: label.lowerBound) || text.holds("mov", at: label.lowerBound) else {
+        guard label.count == 3,
+            text.holds("zip", at: label.lowerBound) || text.holds("mov", at: label.lowerBound)
+        else {
             return true
         }
         let dot = label.lowerBound - 1

@@ -59,7 +59,9 @@ final class OctetFeeder: StreamSearch {
             for octet in octets[(octets.count - sample)...] {
                 if octet == 0 {
                     nuls += 1
-                } else if octet < 0x09 || octet > 0x0D && octet < 0x20 && octet != 0x1B || octet == 0x7F {
+                } else if octet < 0x09 || octet > 0x0D && octet < 0x20 && octet != 0x1B
+                    || octet == 0x7F
+                {
                     odd += 1
                 }
             }
@@ -75,7 +77,9 @@ package final class FileSearch {
 
     /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and
     ///   the message is refused.
-    package convenience init(_ names: LeakNames, work: WorkBudget) { self.init(names, work: work, memory: SearchMemory()) }
+    package convenience init(_ names: LeakNames, work: WorkBudget) {
+        self.init(names, work: work, memory: SearchMemory())
+    }
 
     init(_ names: LeakNames, work: WorkBudget, memory: SearchMemory) {
         let search = StretchSearch(names, work: work, memory: memory)
@@ -92,7 +96,10 @@ package final class FileSearch {
         // the encoded octets.
         if encoding != .base64, !encoding.isIdentity, search(raw) { return true }
         // Data that cannot be decoded may contain anything.
-        if case .unknown(let name) = encoding, !UUEncoding.isMeant(by: name), !Self.isReadable(raw) { return true }
+        if case .unknown(let name) = encoding, !UUEncoding.isMeant(by: name), !Self.isReadable(raw)
+        {
+            return true
+        }
         let octets = Array(decoded)
         return archives.finds(in: octets) || findsInBlocks(of: octets)
     }
@@ -109,15 +116,23 @@ package final class FileSearch {
     private static func unfolded(_ octets: ArraySlice<UInt8>) -> [UInt8]? {
         let text = octets.starts(with: [0xEF, 0xBB, 0xBF]) ? octets.dropFirst(3) : octets
         let heads = ["BEGIN:V", "dn:", "version:"].map { Array($0.utf8) }
-        guard heads.contains(where: { text.prefix($0.count).map(\.asciiLowercased) == $0.map(\.asciiLowercased) }) else {
+        guard
+            heads.contains(where: {
+                text.prefix($0.count).map(\.asciiLowercased) == $0.map(\.asciiLowercased)
+            })
+        else {
             return nil
         }
         var output: [UInt8] = []
         output.reserveCapacity(text.count)
         var index = text.startIndex
         while index < text.endIndex {
-            let end = text[index] == 0x0D && index + 1 < text.endIndex && text[index + 1] == 0x0A ? index + 1 : index
-            if text[end] == 0x0A, end + 1 < text.endIndex, text[end + 1] == 0x20 || text[end + 1] == 0x09 {
+            let end =
+                text[index] == 0x0D && index + 1 < text.endIndex && text[index + 1] == 0x0A
+                ? index + 1 : index
+            if text[end] == 0x0A, end + 1 < text.endIndex,
+                text[end + 1] == 0x20 || text[end + 1] == 0x09
+            {
                 index = end + 2
             } else {
                 output.append(text[index])
@@ -134,13 +149,16 @@ package final class FileSearch {
     /// mostly letters, separated by white space. Encoded data has no white space except its line
     /// breaks.
     package static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
-        guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
+        guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }),
+            Array(raw).isValidUTF8
+        else {
             return false
         }
         let octets = raw.count { $0 != 0x0D }
         let blanks = raw.count { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A }
         let letters = raw.count { $0.isASCIILetter || $0 >= 0x80 }
-        return octets <= shortest || blanks == octets || (blanks * 20 >= octets && letters * 20 >= (octets - blanks) * 9)
+        return octets <= shortest || blanks == octets
+            || (blanks * 20 >= octets && letters * 20 >= (octets - blanks) * 9)
     }
 
     private func search(_ octets: ArraySlice<UInt8>) -> Bool {

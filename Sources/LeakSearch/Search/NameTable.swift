@@ -53,17 +53,22 @@ struct NameTable {
 
     /// Whether a candidate is an inbox.
     func holds(
-        _ text: Reading.View, local: Range<Int>, domain: Range<Int>, form: AddressReading.Form, _ context: Context
+        _ text: Reading.View, local: Range<Int>, domain: Range<Int>, form: AddressReading.Form,
+        _ context: Context
     ) -> Bool {
         guard firsts[Int(text[domain.lowerBound])] else { return false }
-        for number in groups.indices where text.holds(groups[number].domain, at: domain.lowerBound, before: domain.upperBound) {
-            if holds(text, local: local, domain: domain, groups[number], form: form, context) { return true }
+        for number in groups.indices
+        where text.holds(groups[number].domain, at: domain.lowerBound, before: domain.upperBound) {
+            if holds(text, local: local, domain: domain, groups[number], form: form, context) {
+                return true
+            }
         }
         return false
     }
 
     private func holds(
-        _ text: Reading.View, local: Range<Int>, domain: Range<Int>, _ group: Group, form: AddressReading.Form,
+        _ text: Reading.View, local: Range<Int>, domain: Range<Int>, _ group: Group,
+        form: AddressReading.Form,
         _ context: Context
     ) -> Bool {
         let end = domain.lowerBound + group.domain.count
@@ -72,7 +77,8 @@ struct NameTable {
         for inbox in group.inboxes {
             if Self.matches(text, local, inbox, form: form, context) { return true }
             // `b'jane@home.example'`
-            guard end < text.count, text[end] == UInt8(ascii: "'"), let mark = text[local].firstIndex(of: UInt8(ascii: "'"))
+            guard end < text.count, text[end] == UInt8(ascii: "'"),
+                let mark = text[local].firstIndex(of: UInt8(ascii: "'"))
             else { continue }
             if Self.equals(text, (mark + 1)..<local.upperBound, inbox) { return true }
         }
@@ -83,7 +89,8 @@ struct NameTable {
     private static let glues = [
         "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
-    private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet } }
+    private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet }
+    }
     /// Minimum octets that must be left after such a word.
     private static let shortestGlued = 6
 
@@ -98,18 +105,21 @@ struct NameTable {
 
     /// A local part without its tag.
     static func base(_ text: Reading.View, _ local: Range<Int>) -> Range<Int> {
-        guard let plus = text[local].firstIndex(of: UInt8(ascii: "+")), plus > local.lowerBound else { return local }
+        guard let plus = text[local].firstIndex(of: UInt8(ascii: "+")), plus > local.lowerBound
+        else { return local }
         return local.lowerBound..<plus
     }
 
     private static func matches(
-        _ text: Reading.View, _ run: Range<Int>, _ inbox: LeakNames.Inbox, form: AddressReading.Form, _ context: Context
+        _ text: Reading.View, _ run: Range<Int>, _ inbox: LeakNames.Inbox,
+        form: AddressReading.Form, _ context: Context
     ) -> Bool {
         let isLoose = context == .file || context == .binary
         let local = local(text, run)
         // A local part with octets that people's local parts do not have.
         if inbox.local.contains(where: { !AddressReading.isOfLocal($0) }) {
-            return run.count >= inbox.local.count && text[run].suffix(inbox.local.count).elementsEqual(inbox.local)
+            return run.count >= inbox.local.count
+                && text[run].suffix(inbox.local.count).elementsEqual(inbox.local)
         }
         func isInbox(_ range: Range<Int>) -> Bool {
             isLoose ? ends(text, range, with: inbox) : equals(text, range, inbox)
@@ -117,7 +127,9 @@ struct NameTable {
         let base = base(text, local)
         if isInbox(local) || isInbox(base) { return true }
         // A word in another script directly before it.
-        if let last = text[local].lastIndex(where: { $0 >= 0x80 }), inbox.local.allSatisfy({ $0 < 0x80 }) {
+        if let last = text[local].lastIndex(where: { $0 >= 0x80 }),
+            inbox.local.allSatisfy({ $0 < 0x80 })
+        {
             var from = last + 1
             while from < local.upperBound, AddressReading.isTrimmed(text[from]) { from += 1 }
             let tail = from..<local.upperBound
@@ -125,29 +137,50 @@ struct NameTable {
         }
         guard !isLoose else { return false }
         if form == .other {
-            let dashes = [text[local].firstIndex(of: UInt8(ascii: "-")), text[local].lastIndex(of: UInt8(ascii: "-"))]
-            if dashes.contains(where: { $0.map { isInbox(($0 + 1)..<local.upperBound) } ?? false }) { return true }
+            let dashes = [
+                text[local].firstIndex(of: UInt8(ascii: "-")),
+                text[local].lastIndex(of: UInt8(ascii: "-")),
+            ]
+            if dashes.contains(where: { $0.map { isInbox(($0 + 1)..<local.upperBound) } ?? false })
+            {
+                return true
+            }
         }
-        guard local.count > shortestGlued, beginsGlue[Int(text[local.lowerBound])] else { return false }
+        guard local.count > shortestGlued, beginsGlue[Int(text[local.lowerBound])] else {
+            return false
+        }
         for glue in glues
-        where local.count >= glue.count + shortestGlued && text.holds(glue, at: local.lowerBound, before: local.upperBound) {
+        where local.count >= glue.count + shortestGlued
+            && text.holds(glue, at: local.lowerBound, before: local.upperBound)
+        {
             var from = local.lowerBound + glue.count
             while from < base.upperBound, AddressReading.isTrimmed(text[from]) { from += 1 }
-            if from < base.upperBound, isInbox(from..<base.upperBound) || isInbox(from..<local.upperBound) { return true }
+            if from < base.upperBound,
+                isInbox(from..<base.upperBound) || isInbox(from..<local.upperBound)
+            {
+                return true
+            }
         }
         return false
     }
 
-    private static func equals(_ text: Reading.View, _ range: Range<Int>, _ inbox: LeakNames.Inbox) -> Bool {
+    private static func equals(
+        _ text: Reading.View, _ range: Range<Int>, _ inbox: LeakNames.Inbox
+    ) -> Bool {
         if text[range].elementsEqual(inbox.local) { return true }
-        return inbox.ignoresDots && text[range].lazy.filter { $0 != 0x2E }.elementsEqual(inbox.local.lazy.filter { $0 != 0x2E })
+        return inbox.ignoresDots
+            && text[range].lazy.filter { $0 != 0x2E }.elementsEqual(
+                inbox.local.lazy.filter { $0 != 0x2E })
     }
 
-    private static func ends(_ text: Reading.View, _ range: Range<Int>, with inbox: LeakNames.Inbox) -> Bool {
+    private static func ends(
+        _ text: Reading.View, _ range: Range<Int>, with inbox: LeakNames.Inbox
+    ) -> Bool {
         if text[range].suffix(inbox.local.count).elementsEqual(inbox.local) { return true }
         guard inbox.ignoresDots else { return false }
         var rest = text[range].lazy.filter { $0 != 0x2E }.reversed()[...]
-        for octet in inbox.local.lazy.filter({ $0 != 0x2E }).reversed() where rest.popFirst() != octet { return false }
+        for octet in inbox.local.lazy.filter({ $0 != 0x2E }).reversed()
+        where rest.popFirst() != octet { return false }
         return true
     }
 }

@@ -69,12 +69,16 @@ final class StretchSearch {
         self.memory = memory
         table = NameTable(names)
         var signs = (0..<256).map { AddressReading.mayBeMark(UInt8($0)) ? Self.mark : 0 }
-        for anchor in names.tokens?.anchors ?? [] { if let first = anchor.first { signs[Int(first)] |= Self.anchor } }
+        for anchor in names.tokens?.anchors ?? [] {
+            if let first = anchor.first { signs[Int(first)] |= Self.anchor }
+        }
         self.signs = signs
     }
 
     /// Whether typed text reveals the user.
-    var typedLeaks: Bool { isFound || isWordFound && names.looksForWords && seenWords.count <= Self.words }
+    var typedLeaks: Bool {
+        isFound || isWordFound && names.looksForWords && seenWords.count <= Self.words
+    }
 
     /// Whether typed text contains more addresses that the rewriting did not see than one reply may
     /// confirm.
@@ -84,11 +88,15 @@ final class StretchSearch {
 
     /// Searches one stretch. Keeps only the counts.
     /// - Parameter isEncoded: whether the octets do not have their declared type.
-    func search(_ octets: ArraySlice<UInt8>, _ subject: Subject, isMarkup: Bool, isEncoded: Bool = false) {
+    func search(
+        _ octets: ArraySlice<UInt8>, _ subject: Subject, isMarkup: Bool, isEncoded: Bool = false
+    ) {
         self.isEncoded = isEncoded
         defer { self.isEncoded = false }
         octets.withUnsafeBufferPointer { search($0, subject, isMarkup: isMarkup) }
-        if subject != .binary, octets.contains(UInt8(ascii: "=")), let decoded = EncodedWords.decoded(octets) {
+        if subject != .binary, octets.contains(UInt8(ascii: "=")),
+            let decoded = EncodedWords.decoded(octets)
+        {
             decoded.withUnsafeBufferPointer { search($0, subject, isMarkup: isMarkup) }
         }
     }
@@ -97,7 +105,9 @@ final class StretchSearch {
         var start = 0
         while start < octets.count, !work.isSpent {
             let end = Self.cut(octets, near: start + Self.window)
-            read(UnsafeBufferPointer(rebasing: octets[start..<end]), subject, isMarkup: isMarkup, depth: 0)
+            read(
+                UnsafeBufferPointer(rebasing: octets[start..<end]), subject, isMarkup: isMarkup,
+                depth: 0)
             if end == octets.count { return }
             start = max(start + 1, Self.cut(octets, near: end - Self.overlap))
         }
@@ -124,7 +134,8 @@ final class StretchSearch {
     // MARK: Readings
 
     private func read(
-        _ octets: UnsafeBufferPointer<UInt8>, _ subject: Subject, isMarkup: Bool, depth: Int, isText: Bool = true
+        _ octets: UnsafeBufferPointer<UInt8>, _ subject: Subject, isMarkup: Bool, depth: Int,
+        isText: Bool = true
     ) {
         work.charge(Self.pieceWork)
         if subject == .binary || !isText {
@@ -132,7 +143,9 @@ final class StretchSearch {
             look(in: text, at: nil, subject, depth: depth, isText: false, isShown: false)
         } else {
             memory.readings.forEach(octets, isMarkup: isMarkup) { text, changes, isShown in
-                look(in: text, at: changes, subject, depth: depth, isText: isText, isShown: isShown && depth == 0)
+                look(
+                    in: text, at: changes, subject, depth: depth, isText: isText,
+                    isShown: isShown && depth == 0)
             }
         }
         guard depth < Self.maximumDepth else { return }
@@ -140,7 +153,9 @@ final class StretchSearch {
             guard !work.isSpent, mayHold(decoded) else { return }
             let isOpen = !isEncoded
             isEncoded = true
-            read(decoded, subject, isMarkup: false, depth: depth + 1, isText: isText && Self.isText(decoded))
+            read(
+                decoded, subject, isMarkup: false, depth: depth + 1,
+                isText: isText && Self.isText(decoded))
             if isOpen { isEncoded = false }
         }
     }
@@ -148,19 +163,24 @@ final class StretchSearch {
     /// - Parameter changes: the ranges in which the reading differs from those before it; nil for
     ///   everywhere.
     private func look(
-        in text: Reading.View, at changes: [Range<Int>]?, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool
+        in text: Reading.View, at changes: [Range<Int>]?, _ subject: Subject, depth: Int,
+        isText: Bool, isShown: Bool
     ) {
         guard let changes else {
             work.charge(text.count * Self.readingWork)
             look(in: text, 0..<text.count, subject, depth: depth, isText: isText, isShown: isShown)
-            if depth == 0, isText, subject != .neutral { lookAtWords(in: text, 0..<text.count, subject) }
+            if depth == 0, isText, subject != .neutral {
+                lookAtWords(in: text, 0..<text.count, subject)
+            }
             return
         }
         work.charge(text.count / Self.copied)
         var (end, wordEnd) = (0, 0)
         for change in changes {
             let range =
-                max(end, change.lowerBound - AddressReading.reach)..<min(text.count, change.upperBound + AddressReading.reach)
+                max(
+                    end, change.lowerBound - AddressReading.reach)..<min(
+                    text.count, change.upperBound + AddressReading.reach)
             work.charge(range.count * Self.readingWork)
             look(in: text, range, subject, depth: depth, isText: isText, isShown: isShown)
             end = range.upperBound
@@ -172,7 +192,9 @@ final class StretchSearch {
     }
 
     /// Complete words around a change, with the text that may show that they are in a link.
-    private static func words(around change: Range<Int>, from wordEnd: Int, _ text: Reading.View) -> Range<Int> {
+    private static func words(
+        around change: Range<Int>, from wordEnd: Int, _ text: Reading.View
+    ) -> Range<Int> {
         var start = max(wordEnd, min(change.lowerBound - 8, text.count - 1))
         while start > wordEnd, text.gaps[start] == 0 { start -= 1 }
         var end = min(text.count, max(start, change.upperBound) + 1)
@@ -182,11 +204,13 @@ final class StretchSearch {
 
     /// Examines the marks and anchors in a range.
     private func look(
-        in text: Reading.View, _ range: Range<Int>, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool
+        in text: Reading.View, _ range: Range<Int>, _ subject: Subject, depth: Int, isText: Bool,
+        isShown: Bool
     ) {
         var addresses = AddressReading(text)
         var candidates = 0
-        let wanted = subject == .neutral || names.tokens == nil ? Self.mark : Self.mark | Self.anchor
+        let wanted =
+            subject == .neutral || names.tokens == nil ? Self.mark : Self.mark | Self.anchor
         signs.withUnsafeBufferPointer { signs in
             for index in range {
                 let sign = signs[Int(text[index])] & wanted
@@ -195,7 +219,10 @@ final class StretchSearch {
                     addresses.find(at: index) { candidate in
                         candidates += 1
                         switch subject {
-                        case .typed: takeTyped(candidate, text, isDecoded: depth > 0, isText: isText, isShown: isShown)
+                        case .typed:
+                            takeTyped(
+                                candidate, text, isDecoded: depth > 0, isText: isText,
+                                isShown: isShown)
                         case .neutral: if isText { takeNeutral(candidate, text, isShown: isShown) }
                         case .file: take(candidate, text, depth > 0 ? .binary : .file)
                         case .binary: take(candidate, text, .binary)
@@ -212,7 +239,9 @@ final class StretchSearch {
         // There are more words than may be searched for, so no further word counts.
         if subject == .typed, seenWords.count > Self.words { return }
         work.charge(range.count * Self.wordWork)
-        WordReading.forEach(text, in: range) { takeWord(text, $0, table.words, table.wordLengths, subject) }
+        WordReading.forEach(text, in: range) {
+            takeWord(text, $0, table.words, table.wordLengths, subject)
+        }
         WordReading.forEachJoined(text, in: range) { range in
             guard Self.isGateways(text, range) else { return }
             takeWord(text, range, table.joined, table.joinedLengths, subject)
@@ -229,7 +258,9 @@ final class StretchSearch {
             }
             if expected > 0 { others += 1 }
             expected = octet < 0xC2 ? 0 : octet < 0xE0 ? 1 : octet < 0xF0 ? 2 : 3
-            if octet < 0x20 && octet != 0 && !(0x09...0x0D).contains(octet) || 0x7F..<0xC2 ~= octet || octet >= 0xF5 {
+            if octet < 0x20 && octet != 0 && !(0x09...0x0D).contains(octet) || 0x7F..<0xC2 ~= octet
+                || octet >= 0xF5
+            {
                 others += 1
             }
         }
@@ -249,7 +280,11 @@ final class StretchSearch {
             var (last, digits): (UInt8, Int) = (0, 0)
             for octet in octets where octet != 0 {
                 let lower = octet.asciiLowercased
-                if AddressReading.mayMark(lower, after: last) || signs[Int(lower)] & Self.anchor != 0 { return true }
+                if AddressReading.mayMark(lower, after: last)
+                    || signs[Int(lower)] & Self.anchor != 0
+                {
+                    return true
+                }
                 digits = HiddenRuns.isDigit(octet) ? digits + 1 : 0
                 if digits == HiddenRuns.shortest { return true }
                 last = lower
@@ -260,36 +295,47 @@ final class StretchSearch {
 
     // MARK: Candidates
 
-    private func take(_ candidate: AddressReading.Candidate, _ text: Reading.View, _ context: NameTable.Context) {
+    private func take(
+        _ candidate: AddressReading.Candidate, _ text: Reading.View, _ context: NameTable.Context
+    ) {
         candidate.forEach { local, domain in
-            if table.holds(text, local: local, domain: domain, form: candidate.form, context) { isFound = true }
+            if table.holds(text, local: local, domain: domain, form: candidate.form, context) {
+                isFound = true
+            }
         }
     }
 
     private func takeTyped(
-        _ candidate: AddressReading.Candidate, _ text: Reading.View, isDecoded: Bool, isText: Bool, isShown: Bool
+        _ candidate: AddressReading.Candidate, _ text: Reading.View, isDecoded: Bool, isText: Bool,
+        isShown: Bool
     ) {
         candidate.forEach { local, domain in
             // Only an at sign makes a host without a known domain part of an address.
-            let isAddress = !candidate.needsDomain || isDecoded || Domain.completeEnd(text, domain) != nil
+            let isAddress =
+                !candidate.needsDomain || isDecoded || Domain.completeEnd(text, domain) != nil
             guard isAddress else { return }
             if candidate.form == .at, let isOwn = isAtRelay(text, local, domain) {
                 if !isOwn { isFound = true }
                 return
             }
-            if table.holds(text, local: local, domain: domain, form: candidate.form, .text) { isFound = true }
+            if table.holds(text, local: local, domain: domain, form: candidate.form, .text) {
+                isFound = true
+            }
             // In octets that are not text after decoding, addresses are chance.
             guard names.countsAddresses, isText, unseen.count <= Self.addresses else { return }
             let whole = Domain.completeEnd(text, domain)
             guard whole != nil || isShown else { return }
             let base = NameTable.base(text, NameTable.local(text, local))
             guard !base.isEmpty else { return }
-            let address = Array(text[base]) + [0x40] + text[domain.lowerBound..<(whole ?? domain.upperBound)]
+            let address =
+                Array(text[base]) + [0x40] + text[domain.lowerBound..<(whole ?? domain.upperBound)]
             if !names.seenAddresses.contains(address) { unseen.insert(address) }
         }
     }
 
-    private func takeNeutral(_ candidate: AddressReading.Candidate, _ text: Reading.View, isShown: Bool) {
+    private func takeNeutral(
+        _ candidate: AddressReading.Candidate, _ text: Reading.View, isShown: Bool
+    ) {
         guard candidate.form == .at else { return }
         let run = candidate.localStarts[candidate.localStarts.count - 1]..<candidate.localEnd
         let domain = candidate.domainStart..<candidate.domainEnds[0]
@@ -297,7 +343,9 @@ final class StretchSearch {
         guard text[local].contains(where: { $0.isASCIIAlphanumeric || $0 >= 0x80 }) else { return }
         if isContentID(text, run) { return }
         if isAtRelay(text, run, domain) == true { return }
-        if Domain.completeEnd(text, domain) != nil || isShown && !candidate.needsDomain && Self.isHost(text[domain]) {
+        if Domain.completeEnd(text, domain) != nil
+            || isShown && !candidate.needsDomain && Self.isHost(text[domain])
+        {
             isFound = true
         }
     }
@@ -306,28 +354,37 @@ final class StretchSearch {
     private static func isHost(_ domain: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         let labels = domain.split(separator: UInt8(ascii: "."))
         guard let first = labels.first, let last = labels.last else { return false }
-        let isNumber = last.allSatisfy { TransferReading.digit($0) != nil } && last.contains(where: \.isASCIIDigit)
+        let isNumber =
+            last.allSatisfy { TransferReading.digit($0) != nil }
+            && last.contains(where: \.isASCIIDigit)
         return !isNumber && first.contains { $0.isASCIILetter || $0 >= 0x80 } && domain.count >= 2
     }
 
     /// Whether an address at a relay domain is the one that the team knows; nil for other domains.
     private func isAtRelay(_ text: Reading.View, _ run: Range<Int>, _ domain: Range<Int>) -> Bool? {
         for number in names.relayDomains.indices
-        where text.holds(names.relayDomains[number], at: domain.lowerBound, before: domain.upperBound) {
+        where text.holds(
+            names.relayDomains[number], at: domain.lowerBound, before: domain.upperBound)
+        {
             let relay = names.relayDomains[number]
-            guard !Domain.goesOn(text, domain, after: domain.lowerBound + relay.count) else { continue }
+            guard !Domain.goesOn(text, domain, after: domain.lowerBound + relay.count) else {
+                continue
+            }
             // Words may be directly before it, and the ids of parts are also hidden at the relay
             // domain.
             if isContentID(text, run) { return true }
             let own = names.relayAddress.dropLast(relay.count + 1)
-            guard names.relayAddress.dropFirst(own.count + 1).elementsEqual(relay) else { return false }
+            guard names.relayAddress.dropFirst(own.count + 1).elementsEqual(relay) else {
+                return false
+            }
             // Only its end may be left after a fold, or after octets that a reading took for an
             // encoding.
             let local = NameTable.local(text, run)
             return [local, NameTable.base(text, local)].contains { half in
                 let end = text[half].lastIndex { $0 >= 0x80 }.map { $0 + 1 } ?? half.lowerBound
                 let tail = text[end..<half.upperBound]
-                return tail.suffix(own.count).elementsEqual(own) || !tail.isEmpty && own.suffix(tail.count).elementsEqual(tail)
+                return tail.suffix(own.count).elementsEqual(own)
+                    || !tail.isEmpty && own.suffix(tail.count).elementsEqual(tail)
             }
         }
         return nil
@@ -339,7 +396,8 @@ final class StretchSearch {
     }
 
     private func takeWord(
-        _ text: Reading.View, _ range: Range<Int>, _ wanted: Set<[UInt8]>, _ lengths: Set<Int>, _ subject: Subject
+        _ text: Reading.View, _ range: Range<Int>, _ wanted: Set<[UInt8]>, _ lengths: Set<Int>,
+        _ subject: Subject
     ) {
         let isCounted = subject == .typed && seenWords.count <= Self.words
         guard isCounted || lengths.contains(range.count) else { return }
@@ -354,25 +412,35 @@ final class StretchSearch {
     private func takeAnchor(at index: Int, _ text: Reading.View) {
         guard let anchors = names.tokens?.anchors else { return }
         for number in anchors.indices
-        where !anchors[number].isEmpty && text.holds(anchors[number], at: index, before: text.count) {
-            if isToken?(Self.word(around: index, text), index - Self.start(of: index, text)) == true { isFound = true }
+        where !anchors[number].isEmpty && text.holds(anchors[number], at: index, before: text.count)
+        {
+            if isToken?(Self.word(around: index, text), index - Self.start(of: index, text)) == true
+            {
+                isFound = true
+            }
         }
     }
 
     /// The start of the word that contains an anchor at an index.
     private static func start(of index: Int, _ text: Reading.View) -> Int {
         var start = index
-        while start > 0, index - start < AddressReading.maximumLocal, text.gaps[start] == 0, isOfToken(text[start - 1]) {
+        while start > 0, index - start < AddressReading.maximumLocal, text.gaps[start] == 0,
+            isOfToken(text[start - 1])
+        {
             start -= 1
         }
         return start
     }
 
-    private static func isOfToken(_ octet: UInt8) -> Bool { AddressReading.isAtom(octet) || octet == UInt8(ascii: "=") }
+    private static func isOfToken(_ octet: UInt8) -> Bool {
+        AddressReading.isAtom(octet) || octet == UInt8(ascii: "=")
+    }
 
     private static func word(around index: Int, _ text: Reading.View) -> [UInt8] {
         var end = index + 1
-        while end < text.count, end - index < AddressReading.maximumLocal, text.gaps[end] == 0, isOfToken(text[end]) {
+        while end < text.count, end - index < AddressReading.maximumLocal, text.gaps[end] == 0,
+            isOfToken(text[end])
+        {
             end += 1
         }
         return Array(text[start(of: index, text)..<end])

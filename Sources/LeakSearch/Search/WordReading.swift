@@ -30,7 +30,8 @@ enum WordReading {
         case 0x61, 0x65, 0x69, 0x6F, 0x75, 0x79, 0x80...0xFF: kind |= vowel
         case 0x30...0x39: kind |= digit
         case 0x5F, 0x2D, 0x2B, 0x27: kind |= joint
-        case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "|"),
+        case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "("),
+            UInt8(ascii: ")"), UInt8(ascii: "|"),
             UInt8(ascii: ","), UInt8(ascii: ";"):
             kind |= edge
         default: break
@@ -48,7 +49,8 @@ enum WordReading {
 
     @inline(__always)
     private static func forEach(
-        _ text: Reading.View, _ range: Range<Int>, _ classes: UnsafeBufferPointer<UInt8>, _ body: (Range<Int>) -> Void
+        _ text: Reading.View, _ range: Range<Int>, _ classes: UnsafeBufferPointer<UInt8>,
+        _ body: (Range<Int>) -> Void
     ) {
         var isInLink = false
         var hasSlash = false
@@ -68,13 +70,17 @@ enum WordReading {
             }
             let start = index
             index += 1
-            while index < range.upperBound, text.gaps[index] == 0, classes[Int(text[index])] & ofLocal != 0 {
+            while index < range.upperBound, text.gaps[index] == 0,
+                classes[Int(text[index])] & ofLocal != 0
+            {
                 kinds |= classes[Int(text[index])]
                 index += 1
             }
             let run = start..<index
             let next = index < text.count && text.gaps[index] == 0 ? text[index] : 0
-            if next == UInt8(ascii: ":"), text.holds("://", at: index) || text.holds(#":\/\/"#, at: index) {
+            if next == UInt8(ascii: ":"),
+                text.holds("://", at: index) || text.holds(#":\/\/"#, at: index)
+            {
                 // `file:` leads to a path on a machine, not to a host.
                 isInLink = run.count != 4 || !text.holds("file", at: start)
             } else if !hasSlash,
@@ -85,7 +91,9 @@ enum WordReading {
             }
             guard !isInLink, run.count >= lengths.lowerBound else { continue }
             let before = start > 0 && text.gaps[start] == 0 ? text[start - 1] : 0
-            if before == UInt8(ascii: "@") || before == UInt8(ascii: "%") || next == 0x40 || next == 0x25 || next == 0x3D {
+            if before == UInt8(ascii: "@") || before == UInt8(ascii: "%") || next == 0x40
+                || next == 0x25 || next == 0x3D
+            {
                 continue
             }
             // `jane(at)other.example`: an address.
@@ -101,9 +109,13 @@ enum WordReading {
     /// Calls `body` with each segment of a path that may be an address in the form of gateways:
     /// `jane_k77x_home_example`.
     /// - Parameter range: of complete words.
-    static func forEachJoined(_ text: Reading.View, in range: Range<Int>, _ body: (Range<Int>) -> Void) {
+    static func forEachJoined(
+        _ text: Reading.View, in range: Range<Int>, _ body: (Range<Int>) -> Void
+    ) {
         var index = range.lowerBound
-        while let slash = text.first(UInt8(ascii: "/"), in: index..<range.upperBound), slash + 1 < range.upperBound {
+        while let slash = text.first(UInt8(ascii: "/"), in: index..<range.upperBound),
+            slash + 1 < range.upperBound
+        {
             index = slash + 1
             let start = index
             var marks = 0
@@ -120,14 +132,17 @@ enum WordReading {
     /// - Parameter kinds: the classes of all octets of the run.
     @inline(__always)
     private static func words(
-        _ text: Reading.View, _ run: Range<Int>, _ kinds: UInt8, _ classes: UnsafeBufferPointer<UInt8>,
+        _ text: Reading.View, _ run: Range<Int>, _ kinds: UInt8,
+        _ classes: UnsafeBufferPointer<UInt8>,
         _ body: (Range<Int>) -> Void
     ) {
         func call(_ range: Range<Int>) {
             var (start, end) = (range.lowerBound, range.upperBound)
             while start < end, classes[Int(text[start])] & trimmed != 0 { start += 1 }
             while end > start, classes[Int(text[end - 1])] & trimmed != 0 { end -= 1 }
-            if lengths.contains(end - start), looksLikeLocalPart(text, start..<end, classes) { body(start..<end) }
+            if lengths.contains(end - start), looksLikeLocalPart(text, start..<end, classes) {
+                body(start..<end)
+            }
         }
         call(run)
         // The parts that a mark joins to other words. At most two of them, as each is a guess.

@@ -29,7 +29,8 @@ struct NoticeMessage {
         var header = HeaderSection(fields)
         if let signing = signer?.begin() {
             body.withUnsafeBytes { signing.update(body: $0) }
-            header.fields = try signing.finish(header: header, domain: relayDomain, now: now) + header.fields
+            header.fields =
+                try signing.finish(header: header, domain: relayDomain, now: now) + header.fields
         }
         return header.serialized + [0x0D, 0x0A] + body
     }
@@ -42,7 +43,10 @@ struct NoticeMessage {
             HeaderField.addresses("From", [Mailbox(displayName: name, addrSpec: from)]),
             HeaderField.addresses("To", [Mailbox(addrSpec: to.revealed.headerForm)]),
         ]
-        if let replyTo { fields.append(HeaderField.addresses("Reply-To", [Mailbox(displayName: name, addrSpec: replyTo)])) }
+        if let replyTo {
+            fields.append(
+                HeaderField.addresses("Reply-To", [Mailbox(displayName: name, addrSpec: replyTo)]))
+        }
         if let answered {
             for name in ["In-Reply-To", "References"] {
                 fields.append(HeaderField(name: name, rawValue: MessageIDs.value([answered])))
@@ -55,7 +59,9 @@ struct NoticeMessage {
             // Exchange answers automatic mail unless this field forbids it.
             HeaderField("X-Auto-Response-Suppress", "All"),
             HeaderField("MIME-Version", "1.0"),
-            HeaderField(name: "Content-Type", rawValue: Array(" multipart/alternative;\r\n boundary=\"\(boundary)\"".utf8)),
+            HeaderField(
+                name: "Content-Type",
+                rawValue: Array(" multipart/alternative;\r\n boundary=\"\(boundary)\"".utf8)),
         ]
     }
 
@@ -63,16 +69,20 @@ struct NoticeMessage {
     private var boundary: String { "=_notice_\(id)" }
 
     private var body: [UInt8] {
-        part("text/plain", content.text) + part("text/html", content.html) + Array("--\(boundary)--\r\n".utf8)
+        part("text/plain", content.text) + part("text/html", content.html)
+            + Array("--\(boundary)--\r\n".utf8)
     }
 
     private func part(_ type: String, _ text: String) -> [UInt8] {
-        let head = "--\(boundary)\r\nContent-Type: \(type); charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+        let head =
+            "--\(boundary)\r\nContent-Type: \(type); charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
         return Array(head.utf8) + QuotedPrintable.encode(Array(text.utf8)) + [0x0D, 0x0A]
     }
 }
 
 extension AddrSpec {
     /// With the domain in A-labels, if the whole address can be written in ASCII.
-    fileprivate var headerForm: AddrSpec { asciiWireForm.flatMap { AddrSpec(envelope: $0) } ?? self }
+    fileprivate var headerForm: AddrSpec {
+        asciiWireForm.flatMap { AddrSpec(envelope: $0) } ?? self
+    }
 }

@@ -42,7 +42,8 @@ package struct NoticeValues: Sendable {
     package var team: String?
 
     package init(
-        service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil,
+        service: String, relayDomain: String, code: String? = nil, link: String? = nil,
+        page: String? = nil,
         lifetime: String? = nil
     ) {
         self.service = service
@@ -55,11 +56,14 @@ package struct NoticeValues: Sendable {
 
     fileprivate func context(_ language: Catalogue) -> [String: Any] {
         var context: [String: Any] = [
-            "service": service, "relay_domain": relayDomain, "all": change == .all, "stays": change == .most,
-            "one": change == .one, "reasons": reasons, "language": language.tag, "is_right_to_left": language.isRightToLeft,
+            "service": service, "relay_domain": relayDomain, "all": change == .all,
+            "stays": change == .most,
+            "one": change == .one, "reasons": reasons, "language": language.tag,
+            "is_right_to_left": language.isRightToLeft,
         ]
         for (name, value) in [
-            ("code", code), ("link", link), ("page", page), ("lifetime", lifetime), ("day", day), ("team", team),
+            ("code", code), ("link", link), ("page", page), ("lifetime", lifetime), ("day", day),
+            ("team", team),
         ] {
             context[name] = value
         }
@@ -89,7 +93,9 @@ package struct NoticeTemplates: Sendable {
     private static let maximumSize = 100_000
 
     /// The built-in texts. They are checked in the same way as files.
-    package static func standard(_ languages: Languages = .english) throws(TemplateError) -> NoticeTemplates {
+    package static func standard(
+        _ languages: Languages = .english
+    ) throws(TemplateError) -> NoticeTemplates {
         try NoticeTemplates(languages) { _ in nil }
     }
 
@@ -98,32 +104,41 @@ package struct NoticeTemplates: Sendable {
     /// that cannot be read or does not parse. Also throws for a file without the purpose of the
     /// message: a code or a link.
     package init(folder: String, _ languages: Languages = .english) throws(TemplateError) {
-        let known = Set(NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
+        let known = Set(
+            NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
         let names: [String]
         do {
-            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.hasPrefix(".") }
+            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+                !$0.hasPrefix(".")
+            }
         } catch {
             throw TemplateError(path: folder, message: "the folder of templates cannot be read")
         }
         for name in names.sorted() where !known.contains(name) {
             throw TemplateError(
-                path: "\(folder)/\(name)", message: "no template has this name (known: \(known.sorted().joined(separator: ", ")))"
+                path: "\(folder)/\(name)",
+                message:
+                    "no template has this name (known: \(known.sorted().joined(separator: ", ")))"
             )
         }
         try self.init(languages) { name throws(TemplateError) in
             guard names.contains(name) else { return nil }
             let path = "\(folder)/\(name)"
-            guard let data = FileManager.default.contents(atPath: path), data.count <= Self.maximumSize,
+            guard let data = FileManager.default.contents(atPath: path),
+                data.count <= Self.maximumSize,
                 let text = String(data: data, encoding: .utf8)
             else {
-                throw TemplateError(path: path, message: "cannot be read as UTF-8 text of at most \(Self.maximumSize) octets")
+                throw TemplateError(
+                    path: path,
+                    message: "cannot be read as UTF-8 text of at most \(Self.maximumSize) octets")
             }
             return (path, text)
         }
     }
 
     private init(
-        _ languages: Languages, _ file: (String) throws(TemplateError) -> (path: String, text: String)?
+        _ languages: Languages,
+        _ file: (String) throws(TemplateError) -> (path: String, text: String)?
     ) throws(TemplateError) {
         var all: [String: [NoticeKind: Template]] = [:]
         for language in languages.all { all[language.tag] = try Self.templates(language, file) }
@@ -132,16 +147,21 @@ package struct NoticeTemplates: Sendable {
     }
 
     private static func templates(
-        _ language: Catalogue, _ file: (String) throws(TemplateError) -> (path: String, text: String)?
+        _ language: Catalogue,
+        _ file: (String) throws(TemplateError) -> (path: String, text: String)?
     ) throws(TemplateError) -> [NoticeKind: Template] {
         var templates: [NoticeKind: Template] = [:]
         for kind in NoticeKind.allCases {
             let standard = Self.standard(kind)
-            let text = try file("\(kind.rawValue).txt") ?? Self.builtIn("\(kind.rawValue).txt", standard.text)
+            let text =
+                try file("\(kind.rawValue).txt")
+                ?? Self.builtIn("\(kind.rawValue).txt", standard.text)
             let html = Self.framed(
-                try file("\(kind.rawValue).html") ?? Self.builtIn("\(kind.rawValue).html", standard.html))
+                try file("\(kind.rawValue).html")
+                    ?? Self.builtIn("\(kind.rawValue).html", standard.html))
             let template = Template(
-                text: try Self.parse(text, language, TextTemplate.init), html: try Self.parse(html, language, HTMLTemplate.init))
+                text: try Self.parse(text, language, TextTemplate.init),
+                html: try Self.parse(html, language, HTMLTemplate.init))
             templates[kind] = template
             try Self.check(kind, template, language, text: text.path, html: html.path)
         }
@@ -172,7 +192,8 @@ package struct NoticeTemplates: Sendable {
     private static let frame = Embedded.frame_html
 
     /// HTML that is not a complete document gets our frame.
-    private static func framed(_ file: (path: String, text: String)) -> (path: String, text: String) {
+    private static func framed(_ file: (path: String, text: String)) -> (path: String, text: String)
+    {
         guard !file.text.lowercased().contains("<html") else { return file }
         return (file.path, frame.replacing("{{{content}}}\n", with: file.text))
     }
@@ -186,15 +207,20 @@ package struct NoticeTemplates: Sendable {
             }
     }
 
-    private static func builtIn(_ name: String, _ text: String) -> (path: String, text: String) { ("built-in \(name)", text) }
+    private static func builtIn(_ name: String, _ text: String) -> (path: String, text: String) {
+        ("built-in \(name)", text)
+    }
 
     private static func parse<T>(
-        _ file: (path: String, text: String), _ language: Catalogue, _ template: (String) throws(TemplateSyntaxError) -> T
+        _ file: (path: String, text: String), _ language: Catalogue,
+        _ template: (String) throws(TemplateSyntaxError) -> T
     ) throws(TemplateError) -> T {
         do {
-            return try template(language.localised(file.text.replacingOccurrences(of: "\r\n", with: "\n")))
+            return try template(
+                language.localised(file.text.replacingOccurrences(of: "\r\n", with: "\n")))
         } catch {
-            throw TemplateError(path: file.path, message: "is not a valid Mustache template: \(error)")
+            throw TemplateError(
+                path: file.path, message: "is not a valid Mustache template: \(error)")
         }
     }
 
@@ -202,36 +228,49 @@ package struct NoticeTemplates: Sendable {
         _ kind: NoticeKind, _ template: Template, _ language: Catalogue, text: String, html: String
     ) throws(TemplateError) {
         var sample = NoticeValues(
-            service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x",
+            service: "Sample", relayDomain: "relay.example", code: "123 456",
+            link: "https://sample.example/x",
             page: "https://sample.example/me", lifetime: "24 hours")
         sample.team = "Sample Team"
         guard let rendered = render(template, sample, language) else {
-            throw TemplateError(path: text, message: "the first line must be \"Subject: …\", and an empty line must follow it")
+            throw TemplateError(
+                path: text,
+                message: "the first line must be \"Subject: …\", and an empty line must follow it")
         }
         for (path, body) in [(text, rendered.text), (html, rendered.html)] {
             if kind == .verification || kind == .source, !body.contains("123 456") {
-                throw TemplateError(path: path, message: "lacks {{code}}, which is needed to confirm")
+                throw TemplateError(
+                    path: path, message: "lacks {{code}}, which is needed to confirm")
             }
             if kind == .source, !body.contains("Sample Team") {
-                throw TemplateError(path: path, message: "lacks {{team}}, without which users would not know who asked")
+                throw TemplateError(
+                    path: path,
+                    message: "lacks {{team}}, without which users would not know who asked")
             }
             if kind == .signIn || kind == .deletion, !body.contains("https://sample.example/x") {
-                throw TemplateError(path: path, message: "lacks {{link}}, which is the purpose of this message")
+                throw TemplateError(
+                    path: path, message: "lacks {{link}}, which is the purpose of this message")
             }
         }
     }
 
     /// Subject and bodies of a message.
-    package func render(_ kind: NoticeKind, _ values: NoticeValues, in language: Catalogue = .english) -> Rendered {
+    package func render(
+        _ kind: NoticeKind, _ values: NoticeValues, in language: Catalogue = .english
+    ) -> Rendered {
         // Every kind was rendered once when the templates were checked.
         let template = (templates[language.tag] ?? templates[Catalogue.english.tag])?[kind]
-        return template.flatMap { Self.render($0, values, language) } ?? Rendered(subject: "", text: "", html: "")
+        return template.flatMap { Self.render($0, values, language) }
+            ?? Rendered(subject: "", text: "", html: "")
     }
 
-    private static func render(_ template: Template, _ values: NoticeValues, _ language: Catalogue) -> Rendered? {
+    private static func render(
+        _ template: Template, _ values: NoticeValues, _ language: Catalogue
+    ) -> Rendered? {
         let whole = template.text.render(values.context(language))
         let lines = whole.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0].hasPrefix("Subject: "), lines[1].allSatisfy(\.isWhitespace) else { return nil }
+        guard lines.count == 3, lines[0].hasPrefix("Subject: "), lines[1].allSatisfy(\.isWhitespace)
+        else { return nil }
         return Rendered(
             subject: String(lines[0].dropFirst("Subject: ".count)), text: wrapped(String(lines[2])),
             html: template.html.render(values.context(language)))

@@ -19,13 +19,17 @@ package struct ReplyNotice: AnsweredVerificationNotice {
         to author: AddrSpec, language: String?, id: String, answered: [UInt8]?, now: Int64
     ) -> (header: HeaderSection, body: [UInt8]) {
         let values = NoticeValues(
-            service: settings.service, relayDomain: settings.relayDomain, page: settings.publicURL.map { "\($0)/me" })
+            service: settings.service, relayDomain: settings.relayDomain,
+            page: settings.publicURL.map { "\($0)/me" })
         let language = templates.languages.best([language].compactMap(\.self), accepted: nil)
         // A longer id would not fit a line (RFC 5322 section 2.1.1).
-        let isWritable = answered.map { $0.count <= 900 && $0.allSatisfy { (0x21...0x7E).contains($0) } } ?? false
+        let isWritable =
+            answered.map { $0.count <= 900 && $0.allSatisfy { (0x21...0x7E).contains($0) } }
+            ?? false
         return NoticeMessage(
             name: settings.service, from: settings.from, to: InboxAddress(author),
-            content: templates.render(.reply, values, in: language), relayDomain: settings.relayDomain, id: id, now: now,
+            content: templates.render(.reply, values, in: language),
+            relayDomain: settings.relayDomain, id: id, now: now,
             isReply: true, answered: isWritable ? answered : nil
         ).unsigned
     }

@@ -106,7 +106,8 @@ package final class CaptureServer: @unchecked Sendable {
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             var timeout = timeval(tv_sec: 60, tv_usec: 0)
             for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-                setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
+                setsockopt(
+                    descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
             }
             condition.lock()
             let isOver = isStopped
@@ -139,7 +140,10 @@ package final class CaptureServer: @unchecked Sendable {
             if upper.hasPrefix("EHLO ") || upper.hasPrefix("HELO ") {
                 // DSN is offered to test whether Postfix would send the original recipient to the
                 // next server.
-                say(upper.hasPrefix("E") ? "250-postern-doctor\r\n250-8BITMIME\r\n250-DSN\r\n250 SIZE 0" : "250 postern-doctor")
+                say(
+                    upper.hasPrefix("E")
+                        ? "250-postern-doctor\r\n250-8BITMIME\r\n250-DSN\r\n250 SIZE 0"
+                        : "250 postern-doctor")
             } else if upper.hasPrefix("MAIL FROM:") {
                 (mail, recipients) = (String(line.dropFirst(10)), [])
                 say("250 2.1.0 Ok")
@@ -149,7 +153,8 @@ package final class CaptureServer: @unchecked Sendable {
                 case .take:
                     recipients.append(argument)
                     say("250 2.1.5 Ok")
-                case .refuse: say("550 5.1.1 <\(Self.address(argument))>: there is no such mailbox here")
+                case .refuse:
+                    say("550 5.1.1 <\(Self.address(argument))>: there is no such mailbox here")
                 case .later:
                     condition.lock()
                     otherRecipients.insert(argument)
@@ -191,7 +196,9 @@ package final class CaptureServer: @unchecked Sendable {
     /// The address of `<a@b> NOTIFY=…`.
     package static func address(_ argument: String) -> String {
         let text = argument.drop { $0 == " " }
-        guard text.hasPrefix("<"), let end = text.firstIndex(of: ">") else { return String(text.prefix { $0 != " " }) }
+        guard text.hasPrefix("<"), let end = text.firstIndex(of: ">") else {
+            return String(text.prefix { $0 != " " })
+        }
         return String(text[text.index(after: text.startIndex)..<end])
     }
 
@@ -206,7 +213,9 @@ package final class CaptureServer: @unchecked Sendable {
         func write(_ octets: [UInt8]) -> Bool {
             var sent = 0
             while sent < octets.count {
-                let count = octets[sent...].withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                let count = octets[sent...].withUnsafeBytes {
+                    send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
                 guard count > 0 else { return false }
                 sent += count
             }

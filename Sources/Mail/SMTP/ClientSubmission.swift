@@ -58,7 +58,8 @@ package final class ClientSubmission {
 
     /// Connects, and takes the client's identity.
     /// - Throws: `SubmissionFailure`, also if the server does not allow another identity.
-    package init(_ settings: SMTPSubmission, client: Client, terms: Terms) throws(SubmissionFailure) {
+    package init(_ settings: SMTPSubmission, client: Client, terms: Terms) throws(SubmissionFailure)
+    {
         (self.settings, self.client, self.terms) = (settings, client, terms)
         openedAt = TCPConnection.now()
         dialogue = try Self.open(settings, client, terms)
@@ -69,16 +70,23 @@ package final class ClientSubmission {
         dialogue = try Self.open(settings, client, terms)
     }
 
-    private static func open(_ settings: SMTPSubmission, _ client: Client, _ terms: Terms) throws(SubmissionFailure) -> Dialogue {
+    private static func open(
+        _ settings: SMTPSubmission, _ client: Client, _ terms: Terms
+    ) throws(SubmissionFailure) -> Dialogue {
         var dialogue = try Dialogue(settings)
         try dialogue.begin()
-        if let objection = terms.objection(dialogue.descriptor) { throw .temporary(.connection, objection) }
-        guard dialogue.keywords["XCLIENT"] != nil else { throw .temporary(.ehlo, "the server does not offer XCLIENT") }
+        if let objection = terms.objection(dialogue.descriptor) {
+            throw .temporary(.connection, objection)
+        }
+        guard dialogue.keywords["XCLIENT"] != nil else {
+            throw .temporary(.ehlo, "the server does not offer XCLIENT")
+        }
         let address = client.address.map { $0.contains(":") ? "IPV6:\($0)" : $0 } ?? "[UNAVAILABLE]"
         let helo = client.helo.isEmpty ? settings.helo : client.helo
         let name = client.name.map(xtext) ?? "[UNAVAILABLE]"
         // The server greets again after XCLIENT.
-        let identity = "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(terms.login()))"
+        let identity =
+            "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(terms.login()))"
         try dialogue.expect(try dialogue.command("XCLIENT \(identity)", .ehlo), 2, .ehlo)
         try dialogue.hello(helo)
         return dialogue
@@ -118,14 +126,16 @@ package final class ClientSubmission {
         return reply.code / 100 == 2 ? .taken(queueID: Self.queueID(reply)) : Self.refused(reply)
     }
 
-    /// A message in wire form: with dots stuffed, and its end. Made once for any number of recipients.
+    /// A message in wire form: with dots stuffed, and its end. Made once for
+    /// any number of recipients.
     package static func stuffed(_ message: [UInt8]) -> [UInt8] { Dialogue.stuffed(message) }
 
     package func quit() { dialogue.quit() }
 
     private static func queueID(_ reply: ServerReply) -> String? {
         let words = (reply.lines.last ?? "").utf8.split(separator: UInt8(ascii: " "))
-        guard words.count >= 3, words[words.count - 3].elementsEqual("queued".utf8), let last = words.last, last.count <= 32,
+        guard words.count >= 3, words[words.count - 3].elementsEqual("queued".utf8),
+            let last = words.last, last.count <= 32,
             last.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit })
         else { return nil }
         return String(decoding: last, as: UTF8.self)
@@ -139,14 +149,17 @@ package final class ClientSubmission {
         let printable = text.utf8.prefix(300).map {
             (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?")
         }
-        return .refused(code: reply.code, enhanced: enhanced, text: String(decoding: printable, as: UTF8.self))
+        return .refused(
+            code: reply.code, enhanced: enhanced, text: String(decoding: printable, as: UTF8.self))
     }
 
-    /// RFC 3461 section 4: writes `+`, `=` and unprintable octets as `+` and two hexadecimal digits.
+    /// RFC 3461 section 4: writes `+`, `=` and unprintable octets as `+`
+    /// and two hexadecimal digits.
     private static func xtext(_ text: String) -> String {
         String(
             decoding: text.utf8.flatMap { octet -> [UInt8] in
-                (0x21...0x7E).contains(octet) && octet != UInt8(ascii: "+") && octet != UInt8(ascii: "=")
+                (0x21...0x7E).contains(octet) && octet != UInt8(ascii: "+")
+                    && octet != UInt8(ascii: "=")
                     ? [octet] : Hex.escape(octet, mark: "+")
             }, as: UTF8.self)
     }

@@ -11,7 +11,9 @@ struct ServerReply: Sendable, Hashable {
         guard let word = lines.first?.split(separator: " ", maxSplits: 1).first else { return nil }
         let parts = word.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3,
-            parts.allSatisfy({ (1...3).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
+            parts.allSatisfy({
+                (1...3).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) }
+            })
         else { return nil }
         return String(word)
     }
@@ -46,11 +48,16 @@ struct SMTPReplyReader {
             if line.last == 0x0D { line = line.dropLast() }
             let taken = Array(line)
             buffer.removeSubrange(...end)
-            guard taken.count <= Self.maximumLine, lines.count < Self.maximumLines else { throw .tooLong }
-            guard taken.count >= 3, taken.prefix(3).allSatisfy({ (0x30...0x39).contains($0) }) else { throw .malformed }
+            guard taken.count <= Self.maximumLine, lines.count < Self.maximumLines else {
+                throw .tooLong
+            }
+            guard taken.count >= 3, taken.prefix(3).allSatisfy({ (0x30...0x39).contains($0) })
+            else { throw .malformed }
             let number = taken.prefix(3).reduce(0) { $0 * 10 + Int($1 - 0x30) }
             let separator = taken.count > 3 ? taken[3] : 0x20
-            guard (200...599).contains(number), code == nil || code == number, separator == 0x20 || separator == 0x2D else {
+            guard (200...599).contains(number), code == nil || code == number,
+                separator == 0x20 || separator == 0x2D
+            else {
                 throw .malformed
             }
             code = number

@@ -1,4 +1,5 @@
-// Hands a message to a mail server (RFC 5321): one connection, one transaction, no pipelining. Blocks.
+// Hands a message to a mail server (RFC 5321): one connection, one transaction,
+// no pipelining. Blocks.
 
 import Foundation
 import InternetMessage
@@ -20,7 +21,8 @@ package struct SMTPSubmission: Sendable {
     let credentials: SubmissionCredentials?
 
     package init(
-        host: String, port: UInt16, helo: String, security: SubmissionSecurity = .none, credentials: SubmissionCredentials? = nil,
+        host: String, port: UInt16, helo: String, security: SubmissionSecurity = .none,
+        credentials: SubmissionCredentials? = nil,
         timeout: Double = 30, dataTimeout: Double = 120
     ) {
         self.security = security
@@ -58,7 +60,8 @@ struct Dialogue {
 
     init(_ settings: SMTPSubmission) throws(SubmissionFailure) {
         self.settings = settings
-        connection = try TCPConnection(host: settings.host, port: settings.port, timeout: settings.timeout)
+        connection = try TCPConnection(
+            host: settings.host, port: settings.port, timeout: settings.timeout)
     }
 
     var descriptor: Int32 { connection.descriptor }
@@ -69,10 +72,14 @@ struct Dialogue {
         try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
         try hello(settings.helo)
         if case .startTLS(let context) = settings.security {
-            guard keywords["STARTTLS"] != nil else { throw .permanent(.tls, "the server offers no STARTTLS") }
+            guard keywords["STARTTLS"] != nil else {
+                throw .permanent(.tls, "the server offers no STARTTLS")
+            }
             try expect(try command("STARTTLS", .tls), 2, .tls)
             // Plain-text data after the reply may come from anyone (RFC 3207 section 4.2).
-            guard reader.isEmpty else { throw .permanent(.tls, "the server sent unexpected data before TLS") }
+            guard reader.isEmpty else {
+                throw .permanent(.tls, "the server sent unexpected data before TLS")
+            }
             try encrypt(context)
             try hello(settings.helo)
         }
@@ -80,7 +87,9 @@ struct Dialogue {
     }
 
     private func encrypt(_ context: NIOSSLContext) throws(SubmissionFailure) {
-        try connection.startTLS(context, host: settings.host, port: settings.port, until: TCPConnection.now() + settings.timeout)
+        try connection.startTLS(
+            context, host: settings.host, port: settings.port,
+            until: TCPConnection.now() + settings.timeout)
     }
 
     mutating func hello(_ name: String) throws(SubmissionFailure) {
@@ -98,17 +107,22 @@ struct Dialogue {
     }
 
     /// AUTH PLAIN (RFC 4616), or LOGIN if the server offers only that.
-    private mutating func authenticate(_ credentials: SubmissionCredentials) throws(SubmissionFailure) {
+    private mutating func authenticate(
+        _ credentials: SubmissionCredentials
+    ) throws(SubmissionFailure) {
         let mechanisms = keywords["AUTH"] ?? []
         func encoded(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
         if mechanisms.contains("PLAIN") {
             try expect(
-                try command("AUTH PLAIN \(encoded("\0\(credentials.user)\0\(credentials.password)"))", .authentication), 2,
+                try command(
+                    "AUTH PLAIN \(encoded("\0\(credentials.user)\0\(credentials.password)"))",
+                    .authentication), 2,
                 .authentication)
         } else if mechanisms.contains("LOGIN") {
             try expect(try command("AUTH LOGIN", .authentication), 3, .authentication)
             try expect(try command(encoded(credentials.user), .authentication), 3, .authentication)
-            try expect(try command(encoded(credentials.password), .authentication), 2, .authentication)
+            try expect(
+                try command(encoded(credentials.password), .authentication), 2, .authentication)
         } else {
             throw .permanent(.authentication, "the server offers neither AUTH PLAIN nor AUTH LOGIN")
         }
@@ -119,7 +133,8 @@ struct Dialogue {
     ) throws(SubmissionFailure) -> SubmissionReceipt {
         let isEightBit = message.contains { $0 >= 0x80 }
         guard !isEightBit || keywords["8BITMIME"] != nil else {
-            throw .permanent(.mail, "the message has 8-bit octets and the server offers no 8BITMIME")
+            throw .permanent(
+                .mail, "the message has 8-bit octets and the server offers no 8BITMIME")
         }
         // Domains have an ASCII form; a non-ASCII local part needs SMTPUTF8 (RFC 6531).
         let path: String
@@ -128,12 +143,14 @@ struct Dialogue {
             path = ascii
         } else {
             guard keywords["SMTPUTF8"] != nil else {
-                throw .permanent(.recipient, "the address needs SMTPUTF8, which the server does not offer")
+                throw .permanent(
+                    .recipient, "the address needs SMTPUTF8, which the server does not offer")
             }
             path = recipient.revealed.wireForm
             parameters += " SMTPUTF8"
         }
-        try expect(try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
+        try expect(
+            try command("MAIL FROM:<\(sender?.wireForm ?? "")>\(parameters)", .mail), 2, .mail)
         try expect(try command("RCPT TO:<\(path)>", .recipient), 2, .recipient)
         try expect(try command("DATA", .data), 3, .data)
         let taken = try content(Self.stuffed(message))
@@ -151,7 +168,8 @@ struct Dialogue {
 
     /// The queue id in `2.0.0 Ok: queued as 4Abc`.
     private static func queueID(_ reply: ServerReply) -> String? {
-        guard let range = reply.lines.last?.range(of: "queued as "), let line = reply.lines.last else { return nil }
+        guard let range = reply.lines.last?.range(of: "queued as "), let line = reply.lines.last
+        else { return nil }
         let id = line[range.upperBound...].prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
         return id.isEmpty ? nil : String(id)
     }
@@ -159,17 +177,22 @@ struct Dialogue {
     /// Ignores any failure: the server already has the message.
     mutating func quit() { _ = try? command("QUIT", .message) }
 
-    mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
+    mutating func command(
+        _ line: String, _ stage: SubmissionStage
+    ) throws(SubmissionFailure) -> ServerReply {
         // `wireForm` already omits CR and LF. They are removed here too, so that nothing can end
         // the line.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
-        guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
+        guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout)
+        else {
             throw .temporary(stage, "the connection was lost")
         }
         return try reply(stage, within: settings.timeout)
     }
 
-    private mutating func reply(_ stage: SubmissionStage, within seconds: Double) throws(SubmissionFailure) -> ServerReply {
+    private mutating func reply(
+        _ stage: SubmissionStage, within seconds: Double
+    ) throws(SubmissionFailure) -> ServerReply {
         let deadline = TCPConnection.now() + seconds
         var octets: [UInt8] = []
         while true {
@@ -186,16 +209,20 @@ struct Dialogue {
         }
     }
 
-    func expect(_ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage) throws(SubmissionFailure) {
+    func expect(
+        _ reply: ServerReply, _ kind: Int, _ stage: SubmissionStage
+    ) throws(SubmissionFailure) {
         guard reply.code / 100 != kind else { return }
-        throw reply.code / 100 == 5 ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
+        throw reply.code / 100 == 5
+            ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
     }
 
     private static func headerIsUTF8(_ message: [UInt8]) -> Bool {
         Message.parse(message).header.serialized.contains { $0 >= 0x80 }
     }
 
-    /// The message with dots at the beginning of lines doubled, and its end (RFC 5321 section 4.5.2).
+    /// The message with dots at the beginning of lines doubled, and its end
+    /// (RFC 5321 section 4.5.2).
     static func stuffed(_ message: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(message.count + 64)

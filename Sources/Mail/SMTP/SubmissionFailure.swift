@@ -3,7 +3,8 @@
 
 /// The stage that the dialogue had reached.
 package enum SubmissionStage: String, Sendable, Hashable {
-    case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL", recipient = "RCPT", data =
+    case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL",
+        recipient = "RCPT", data =
         "DATA", message = "end of data"
 }
 
@@ -13,7 +14,9 @@ package struct TemporarySubmissionError: Error, Sendable, Hashable, CustomString
     /// Contains no address.
     package let detail: String
 
-    package var description: String { "the mail server cannot accept a message just now (\(stage.rawValue)): \(detail)" }
+    package var description: String {
+        "the mail server cannot accept a message just now (\(stage.rawValue)): \(detail)"
+    }
 }
 
 /// A retry of the same message will fail: 5xx, or an address that the server does not support.
@@ -22,7 +25,9 @@ package struct PermanentSubmissionError: Error, Sendable, Hashable, CustomString
     /// Contains no address.
     package let detail: String
 
-    package var description: String { "the mail server does not accept this message (\(stage.rawValue)): \(detail)" }
+    package var description: String {
+        "the mail server does not accept this message (\(stage.rawValue)): \(detail)"
+    }
 }
 
 /// Either kind, as the dialogue throws it.

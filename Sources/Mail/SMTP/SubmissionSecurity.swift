@@ -18,7 +18,8 @@ package enum SubmissionSecurity: Sendable {
     package static func context(rootsPath roots: String? = nil) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.requireForwardSecrecy()
-        configuration.additionalTrustRoots = try roots.map { [.certificates(try NIOSSLCertificate.fromPEMFile($0))] } ?? []
+        configuration.additionalTrustRoots =
+            try roots.map { [.certificates(try NIOSSLCertificate.fromPEMFile($0))] } ?? []
         return try NIOSSLContext(configuration: configuration)
     }
 }

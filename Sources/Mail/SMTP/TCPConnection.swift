@@ -20,7 +20,10 @@ final class TCPConnection {
         var found: UnsafeMutablePointer<addrinfo>?
         let status = getaddrinfo(host, "\(port)", &hints, &found)
         guard status == 0, let list = found else {
-            throw .temporary(.connection, "the name of the server cannot be resolved (\(String(cString: gai_strerror(status))))")
+            throw .temporary(
+                .connection,
+                "the name of the server cannot be resolved (\(String(cString: gai_strerror(status))))"
+            )
         }
         defer { freeaddrinfo(list) }
         let deadline = Self.now() + timeout
@@ -30,10 +33,12 @@ final class TCPConnection {
             next = address.pointee.ai_next
             let socket = Foundation.socket(
                 address.pointee.ai_family,
-                address.pointee.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+                address.pointee.ai_socktype | Int32(SOCK_NONBLOCK.rawValue)
+                    | Int32(SOCK_CLOEXEC.rawValue),
                 address.pointee.ai_protocol)
             guard socket >= 0 else { continue }
-            if Foundation.connect(socket, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 {
+            if Foundation.connect(socket, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0
+            {
                 descriptor = socket
                 return
             }
@@ -78,7 +83,9 @@ final class TCPConnection {
             if count > 0 {
                 sent += count
             } else if count < 0, errno == EAGAIN || errno == EINTR {
-                guard Self.wait(descriptor, for: Int16(POLLOUT), until: deadline) else { return false }
+                guard Self.wait(descriptor, for: Int16(POLLOUT), until: deadline) else {
+                    return false
+                }
             } else {
                 return false
             }
@@ -115,14 +122,18 @@ final class TCPConnection {
             let count = recv(descriptor, &buffer, buffer.count, 0)
             if count > 0 { return .octets(Array(buffer[..<count])) }
             guard count < 0, errno == EAGAIN || errno == EINTR else { return .end }
-            guard Self.wait(descriptor, for: Int16(POLLIN), until: deadline) else { return .timeout }
+            guard Self.wait(descriptor, for: Int16(POLLIN), until: deadline) else {
+                return .timeout
+            }
         }
     }
 
     /// Encrypts from here on.
     /// - Throws: the reason why the server is not trusted, does not support TLS or does not answer.
     ///   Names only the kind of problem.
-    func startTLS(_ context: NIOSSLContext, host: String, port: UInt16, until deadline: Double) throws(SubmissionFailure) {
+    func startTLS(
+        _ context: NIOSSLContext, host: String, port: UInt16, until deadline: Double
+    ) throws(SubmissionFailure) {
         do {
             let layer = try TLSLayer(context: context, host: host, port: port)
             while !layer.isEstablished {
@@ -132,7 +143,8 @@ final class TCPConnection {
                 if layer.isEstablished { break }
                 switch receiveRaw(until: deadline) {
                 case .octets(let octets): decrypted += try layer.incoming(octets)
-                case .end: throw SubmissionFailure.temporary(.tls, "the server closed the connection")
+                case .end:
+                    throw SubmissionFailure.temporary(.tls, "the server closed the connection")
                 case .timeout: throw SubmissionFailure.temporary(.tls, "no answer in time")
                 }
             }
@@ -154,7 +166,8 @@ final class TCPConnection {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    private static func wait(_ descriptor: Int32, for events: Int16, until deadline: Double) -> Bool {
+    private static func wait(_ descriptor: Int32, for events: Int16, until deadline: Double) -> Bool
+    {
         while true {
             let left = deadline - now()
             guard left > 0 else { return false }

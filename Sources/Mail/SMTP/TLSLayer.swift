@@ -18,9 +18,11 @@ final class TLSLayer {
     /// - Parameter host: the name that the certificate must be for, or an IP address.
     init(context: NIOSSLContext, host: String, port: UInt16) throws {
         let address = try? SocketAddress(ipAddress: host, port: Int(port))
-        // An IP address is checked against the certificate's addresses; a name is also sent to the server.
+        // An IP address is checked against the certificate's addresses; a
+        // name is also sent to the server.
         if let address { channel.remoteAddress = address }
-        handler = try NIOSSLClientHandler(context: context, serverHostname: address == nil ? host : nil)
+        handler = try NIOSSLClientHandler(
+            context: context, serverHostname: address == nil ? host : nil)
         try channel.pipeline.syncOperations.addHandlers(handler, watch)
         channel.pipeline.fireChannelActive()
     }
@@ -36,7 +38,9 @@ final class TLSLayer {
     /// The octets that must be sent to the server now.
     func outgoing() throws -> [UInt8] {
         var octets: [UInt8] = []
-        while let buffer = try channel.readOutbound(as: ByteBuffer.self) { octets += buffer.readableBytesView }
+        while let buffer = try channel.readOutbound(as: ByteBuffer.self) {
+            octets += buffer.readableBytesView
+        }
         return octets
     }
 
@@ -54,7 +58,9 @@ final class TLSLayer {
 
     private func read() throws -> [UInt8] {
         var octets: [UInt8] = []
-        while let buffer = try channel.readInbound(as: ByteBuffer.self) { octets += buffer.readableBytesView }
+        while let buffer = try channel.readInbound(as: ByteBuffer.self) {
+            octets += buffer.readableBytesView
+        }
         return octets
     }
 }

@@ -37,7 +37,10 @@ package struct AuthenticationResults: Sendable, Hashable {
         /// The properties in order; the same one may occur twice.
         package let properties: [Property]
 
-        package init(method: String, methodVersion: Int = 1, result: String, reason: String? = nil, properties: [Property] = []) {
+        package init(
+            method: String, methodVersion: Int = 1, result: String, reason: String? = nil,
+            properties: [Property] = []
+        ) {
             self.method = method
             self.methodVersion = methodVersion
             self.result = result
@@ -49,7 +52,8 @@ package struct AuthenticationResults: Sendable, Hashable {
         /// unclear which one counts, so it proves nothing.
         package func value(_ ptype: String, _ property: String) -> String? {
             var found: String?
-            for candidate in properties where candidate.ptype == ptype && candidate.property == property {
+            for candidate in properties
+            where candidate.ptype == ptype && candidate.property == property {
                 guard found == nil else { return nil }
                 found = candidate.value
             }
@@ -88,9 +92,11 @@ package struct AuthenticationResults: Sendable, Hashable {
     /// counts as malformed.
     package static let maximumLength = 16_384
 
-    /// Whether two authserv-ids are equal: like domain names, they compare ASCII letters case-insensitively.
+    /// Whether two authserv-ids are equal: like domain names, they compare ASCII
+    /// letters case-insensitively.
     package static func sameID(_ left: some StringProtocol, _ right: some StringProtocol) -> Bool {
-        left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
+        left.utf8.count == right.utf8.count
+            && zip(left.utf8, right.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 
     /// The fields that must be removed from a message from outside (RFC 8601 section 5). These are

@@ -1,10 +1,12 @@
-// Evidence from an upstream filter that the operator trusts (docs/decisions/014): its fields, read strictly.
+// Evidence from an upstream filter that the operator trusts (docs/decisions/014): its
+// fields, read strictly.
 
 import InternetMessage
 import Support
 
 extension AuthenticationResults {
-    /// The supported version of the format and of each method; others are ignored (RFC 8601 sections 2.2, 2.6).
+    /// The supported version of the format and of each method; others are ignored (RFC
+    /// 8601 sections 2.2, 2.6).
     private static let knownVersion = 1
 
     /// The findings of the trusted filters.
@@ -17,7 +19,9 @@ extension AuthenticationResults {
     /// A signature that passes counts as covering the whole body, unless a DKIM-Signature field of
     /// the same `d=` (and `s=`, if the filter names it) has `l=`. The filter does not report `l=`,
     /// and the sender chooses it. A pass by an algorithm that proves nothing becomes `policy`.
-    package static func evidence(from header: HeaderSection, trusting ids: [String]) -> AuthenticationEvidence {
+    package static func evidence(
+        from header: HeaderSection, trusting ids: [String]
+    ) -> AuthenticationEvidence {
         var evidence = AuthenticationEvidence()
         guard !ids.isEmpty else { return evidence }
         for field in header.all(fieldName) {
@@ -29,11 +33,15 @@ extension AuthenticationResults {
                 case "spf":
                     if let finding = spfFinding(result) { evidence.spf.append(finding) }
                 case "dkim":
-                    if let finding = dkimFinding(result, header: header) { evidence.dkim.append(finding) }
+                    if let finding = dkimFinding(result, header: header) {
+                        evidence.dkim.append(finding)
+                    }
                 case "dmarc":
                     guard let finding = dmarcFinding(result) else { continue }
                     // If two filters disagree about DMARC, the result that is not `pass` counts.
-                    if evidence.dmarc == nil || evidence.dmarc?.result == .pass { evidence.dmarc = finding }
+                    if evidence.dmarc == nil || evidence.dmarc?.result == .pass {
+                        evidence.dmarc = finding
+                    }
                 default: continue
                 }
             }
@@ -45,14 +53,18 @@ extension AuthenticationResults {
         // RFC 5451 used this name for `fail`, and some filters still do.
         let keyword = result.result == "hardfail" ? "fail" : result.result
         guard let outcome = SPFResult(rawValue: keyword) else { return nil }
-        let names = result.properties.filter { $0.ptype == "smtp" && ($0.property == "mailfrom" || $0.property == "helo") }
+        let names = result.properties.filter {
+            $0.ptype == "smtp" && ($0.property == "mailfrom" || $0.property == "helo")
+        }
         // With both properties, the result is that of MAIL FROM, unless there was no MAIL FROM to
         // check.
         let mailFrom = names.contains { $0.property == "mailfrom" }
         guard let value = result.value("smtp", mailFrom ? "mailfrom" : "helo") else { return nil }
         let name = domain(of: value)
         guard outcome != .pass || !name.isEmpty else { return nil }
-        return SPFFinding(result: outcome, identity: mailFrom ? .mailFrom : .helo, domain: name, reason: upstreamReason)
+        return SPFFinding(
+            result: outcome, identity: mailFrom ? .mailFrom : .helo, domain: name,
+            reason: upstreamReason)
     }
 
     private static func dkimFinding(_ result: Result, header: HeaderSection) -> DKIMFinding? {
@@ -60,7 +72,11 @@ extension AuthenticationResults {
         let signer = result.value("header", "d").map(domain(of:))
         let agent = result.value("header", "i").map(domain(of:))
         var name = signer ?? agent ?? ""
-        if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) }).count > 2 { name = "" }
+        if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) })
+            .count > 2
+        {
+            name = ""
+        }
         // i= is within d= (RFC 6376 section 3.5). If it is not, no signature with this result could
         // have passed.
         if let signer, let agent, !DomainName.isEqualOrBelow(agent, signer) { name = "" }
@@ -71,12 +87,17 @@ extension AuthenticationResults {
         let signatures = header.all("DKIM-Signature").map { SignatureTags($0.rawValue) }
             .filter { $0.domain == name && (selector.isEmpty || $0.selector == selector) }
         let algorithms = Set(signatures.map(\.algorithm))
-        let algorithm = result.value("header", "a") ?? (algorithms.count == 1 ? algorithms.first : nil) ?? ""
+        let algorithm =
+            result.value("header", "a") ?? (algorithms.count == 1 ? algorithms.first : nil) ?? ""
         // A pass by an algorithm that proves nothing becomes `policy`.
         let isAccepted =
-            algorithm.isEmpty || DKIMAlgorithm.allCases.contains { $0.name.hasSameOctets(as: lowercasedASCII(algorithm)) }
+            algorithm.isEmpty
+            || DKIMAlgorithm.allCases.contains {
+                $0.name.hasSameOctets(as: lowercasedASCII(algorithm))
+            }
         return DKIMFinding(
-            result: outcome == .pass && !isAccepted ? .policy : outcome, domain: name, selector: selector, algorithm: algorithm,
+            result: outcome == .pass && !isAccepted ? .policy : outcome, domain: name,
+            selector: selector, algorithm: algorithm,
             coversWholeBody: !signatures.contains(where: \.hasLength), reason: upstreamReason)
     }
 
@@ -86,7 +107,8 @@ extension AuthenticationResults {
         let policy = result.value("policy", "dmarc").map(lowercasedASCII) ?? ""
         return DMARCFinding(
             result: outcome, domain: outcome == .none ? "" : from,
-            policy: ["none", "quarantine", "reject"].contains(policy) ? policy : "", organizationalDomain: nil)
+            policy: ["none", "quarantine", "reject"].contains(policy) ? policy : "",
+            organizationalDomain: nil)
     }
 
     /// Contains no text of the filter, which may quote addresses.
@@ -135,7 +157,9 @@ package struct UpstreamResultsAuthenticator: SenderAuthenticator {
 
     package init(trustedIDs: [String]) { self.trustedIDs = trustedIDs }
 
-    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+    package func begin(
+        client: SMTPClientIdentity, header: HeaderSection, now: Int64
+    ) -> any AuthenticationSession {
         Session(evidence: AuthenticationResults.evidence(from: header, trusting: trustedIDs))
     }
 

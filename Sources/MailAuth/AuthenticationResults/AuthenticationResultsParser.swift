@@ -59,19 +59,25 @@ struct AuthenticationResultsParser {
             let before = position
             guard skipCFWS() else { return nil }
             guard let octet = current, octet != UInt8(ascii: ";") else { break }
-            // The grammar makes white space optional after a pvalue only because the pvalue already includes it.
+            // The grammar makes white space optional after a pvalue only
+            // because the pvalue already includes it.
             guard position > before, let name = keyword(), skipCFWS() else { return nil }
             if take("=") {
-                guard name == "reason", reason == nil, properties.isEmpty, skipCFWS() else { return nil }
+                guard name == "reason", reason == nil, properties.isEmpty, skipCFWS() else {
+                    return nil
+                }
                 reason = current == UInt8(ascii: "\"") ? quotedString() : token()
                 guard reason != nil else { return nil }
                 continue
             }
-            guard take("."), skipCFWS(), let property = keyword(), skipCFWS(), take("="), skipCFWS(), let value = pvalue()
+            guard take("."), skipCFWS(), let property = keyword(), skipCFWS(), take("="),
+                skipCFWS(), let value = pvalue()
             else { return nil }
             properties.append(.init(ptype: name, property: property, value: value))
         }
-        return .init(method: method, methodVersion: methodVersion, result: result, reason: reason, properties: properties)
+        return .init(
+            method: method, methodVersion: methodVersion, result: result, reason: reason,
+            properties: properties)
     }
 
     /// `value / [[local-part] "@"] domain-name`.
@@ -95,7 +101,9 @@ struct AuthenticationResultsParser {
         }
         position += 1
         let start = position
-        while let octet = current, octet.isDomainOctet || octet == UInt8(ascii: ".") { position += 1 }
+        while let octet = current, octet.isDomainOctet || octet == UInt8(ascii: ".") {
+            position += 1
+        }
         guard isDotAtom(start..<position), let domain = utf8(start..<position) else { return nil }
         local += "@"
         return local + domain
@@ -105,7 +113,9 @@ struct AuthenticationResultsParser {
     /// Ldh-str). Returned in lower case.
     private mutating func keyword() -> String? {
         let start = position
-        while let octet = current, octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") { position += 1 }
+        while let octet = current,
+            octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-")
+        { position += 1 }
         guard position > start, bytes[position - 1] != UInt8(ascii: "-") else { return nil }
         return String(decoding: bytes[start..<position].lazy.map(\.asciiLowercased), as: UTF8.self)
     }
@@ -129,7 +139,8 @@ struct AuthenticationResultsParser {
         return position > start ? utf8(start..<position) : nil
     }
 
-    /// quoted-string (RFC 5322 section 3.2.4), its content with quoted-pairs resolved and folds removed.
+    /// quoted-string (RFC 5322 section 3.2.4), its content with quoted-pairs
+    /// resolved and folds removed.
     private mutating func quotedString() -> String? {
         guard take("\"") else { return nil }
         var content: [UInt8] = []
@@ -140,7 +151,9 @@ struct AuthenticationResultsParser {
                 return String(validating: content, as: UTF8.self)
             case UInt8(ascii: "\\"):
                 position += 1
-                guard let escaped = current, escaped.isVisible || escaped.isBlank else { return nil }
+                guard let escaped = current, escaped.isVisible || escaped.isBlank else {
+                    return nil
+                }
                 content.append(escaped)
                 position += 1
             case 0x0D, 0x0A:
@@ -169,7 +182,9 @@ struct AuthenticationResultsParser {
                 position += 1
             case UInt8(ascii: "\\") where depth > 0:
                 position += 1
-                guard let escaped = current, escaped.isVisible || escaped.isBlank else { return false }
+                guard let escaped = current, escaped.isVisible || escaped.isBlank else {
+                    return false
+                }
                 position += 1
             default:
                 guard depth > 0 else { return true }
@@ -206,7 +221,9 @@ struct AuthenticationResultsParser {
         return !atomIsEmpty
     }
 
-    private func utf8(_ range: Range<Int>) -> String? { String(validating: bytes[range], as: UTF8.self) }
+    private func utf8(_ range: Range<Int>) -> String? {
+        String(validating: bytes[range], as: UTF8.self)
+    }
 }
 
 extension UInt8 {
@@ -217,8 +234,10 @@ extension UInt8 {
     /// atext (RFC 5322 section 3.2.3, RFC 6532 section 3.2).
     fileprivate var isAtext: Bool {
         switch self {
-        case UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "["), UInt8(ascii: "]"),
-            UInt8(ascii: ":"), UInt8(ascii: ";"), UInt8(ascii: "@"), UInt8(ascii: "\\"), UInt8(ascii: ","), UInt8(ascii: "\""),
+        case UInt8(ascii: "("), UInt8(ascii: ")"), UInt8(ascii: "<"), UInt8(ascii: ">"),
+            UInt8(ascii: "["), UInt8(ascii: "]"),
+            UInt8(ascii: ":"), UInt8(ascii: ";"), UInt8(ascii: "@"), UInt8(ascii: "\\"),
+            UInt8(ascii: ","), UInt8(ascii: "\""),
             UInt8(ascii: "."):
             false
         default: isVisible
@@ -228,11 +247,13 @@ extension UInt8 {
     /// An octet of a token: visible, and not one of the tspecials of RFC 2045 section 5.1.
     fileprivate var isTokenOctet: Bool {
         guard self != UInt8(ascii: ".") else { return true }
-        return isAtext && self != UInt8(ascii: "/") && self != UInt8(ascii: "?") && self != UInt8(ascii: "=")
+        return isAtext && self != UInt8(ascii: "/") && self != UInt8(ascii: "?")
+            && self != UInt8(ascii: "=")
     }
 
     /// An octet of a domain label; the underscore occurs in names that are not host names.
     fileprivate var isDomainOctet: Bool {
-        isASCIILetter || isASCIIDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: "_") || self >= 0x80
+        isASCIILetter || isASCIIDigit || self == UInt8(ascii: "-") || self == UInt8(ascii: "_")
+            || self >= 0x80
     }
 }

@@ -4,7 +4,8 @@
 import InternetMessage
 
 extension AuthenticationResults {
-    /// Our field for these findings. It names domains and never a local part, unless `mailFrom` is given.
+    /// Our field for these findings. It names domains and never a local part,
+    /// unless `mailFrom` is given.
     ///
     /// - Parameters:
     ///   - authservID: our authserv-id.
@@ -12,15 +13,19 @@ extension AuthenticationResults {
     ///   - fromDomain: the domain of the header From, for `header.from`; left out if nil.
     ///   - mailFrom: the whole reverse-path, to show instead of its domain; nil, the default, shows
     ///     only the domain.
-    /// - Returns: a field folded before each result, every value a token or a quoted-string of printable ASCII.
+    /// - Returns: a field folded before each result, every value a token or a
+    ///   quoted-string of printable ASCII.
     package static func field(
-        authservID: String, evidence: AuthenticationEvidence, fromDomain: String? = nil, mailFrom: String? = nil
+        authservID: String, evidence: AuthenticationEvidence, fromDomain: String? = nil,
+        mailFrom: String? = nil
     ) -> HeaderField {
         var writer = Writer(authservID: authservID, version: 1)
         for finding in evidence.spf {
             let isMailFrom = finding.identity == .mailFrom
             writer.begin("spf", finding.result.rawValue)
-            writer.addIfAny("smtp", isMailFrom ? "mailfrom" : "helo", isMailFrom ? mailFrom ?? finding.domain : finding.domain)
+            writer.addIfAny(
+                "smtp", isMailFrom ? "mailfrom" : "helo",
+                isMailFrom ? mailFrom ?? finding.domain : finding.domain)
         }
         for finding in evidence.dkim {
             writer.begin("dkim", finding.result.rawValue)
@@ -40,8 +45,11 @@ extension AuthenticationResults {
     package func field() -> HeaderField {
         var writer = Writer(authservID: authservID, version: version)
         for result in results {
-            writer.begin(result.method, result.result, version: result.methodVersion, reason: result.reason)
-            for property in result.properties { writer.add(property.ptype, property.property, property.value) }
+            writer.begin(
+                result.method, result.result, version: result.methodVersion, reason: result.reason)
+            for property in result.properties {
+                writer.add(property.ptype, property.property, property.value)
+            }
         }
         return writer.field
     }
@@ -58,7 +66,9 @@ extension AuthenticationResults {
         }
 
         /// The outcome of a method. Its properties follow.
-        mutating func begin(_ method: String, _ result: String, version: Int = 1, reason: String? = nil) {
+        mutating func begin(
+            _ method: String, _ result: String, version: Int = 1, reason: String? = nil
+        ) {
             isEmpty = false
             value += ";\r\n\t".utf8
             value += method.utf8
@@ -84,7 +94,9 @@ extension AuthenticationResults {
         }
 
         var field: HeaderField {
-            HeaderField(name: AuthenticationResults.fieldName, rawValue: isEmpty ? value + Array("; none".utf8) : value)
+            HeaderField(
+                name: AuthenticationResults.fieldName,
+                rawValue: isEmpty ? value + Array("; none".utf8) : value)
         }
 
         /// Maximum octets of a value. The rest is cut, so that no line exceeds the 998 octets of
@@ -103,7 +115,9 @@ extension AuthenticationResults {
             }
             value.append(UInt8(ascii: "\""))
             for octet in octets {
-                if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { value.append(UInt8(ascii: "\\")) }
+                if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") {
+                    value.append(UInt8(ascii: "\\"))
+                }
                 value.append(octet >= 0x20 && octet < 0x7F ? octet : UInt8(ascii: "?"))
             }
             value.append(UInt8(ascii: "\""))

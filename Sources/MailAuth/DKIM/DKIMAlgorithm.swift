@@ -93,7 +93,8 @@ package enum DKIMPublicKey: Sendable {
     case rsa(RSAPublicKey)
     case ed25519(Ed25519PublicKey)
 
-    /// - Parameter data: `p=`, decoded: SubjectPublicKeyInfo or RSAPublicKey for RSA, 32 raw octets for Ed25519.
+    /// - Parameter data: `p=`, decoded: SubjectPublicKeyInfo or RSAPublicKey for RSA, 32
+    ///   raw octets for Ed25519.
     /// - Returns: nil if it is not a valid key of that type.
     init?(_ algorithm: DKIMAlgorithm, data: [UInt8]) {
         switch algorithm {

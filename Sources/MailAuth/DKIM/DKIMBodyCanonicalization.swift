@@ -107,8 +107,10 @@ final class DKIMBodyCanonicalizer {
     /// which it stopped. The result for an octet depends only on itself and the next two: white
     /// space is dropped before white space and before CRLF, and otherwise becomes a space.
     private func relaxBlocks(_ base: UnsafeRawPointer, from: Int, _ count: Int) -> Int {
-        let tab = SIMD16<UInt8>(repeating: 0x09), space = SIMD16<UInt8>(repeating: 0x20)
-        let cr = SIMD16<UInt8>(repeating: 0x0D), lf = SIMD16<UInt8>(repeating: 0x0A)
+        let tab = SIMD16<UInt8>(repeating: 0x09)
+        let space = SIMD16<UInt8>(repeating: 0x20)
+        let cr = SIMD16<UInt8>(repeating: 0x0D)
+        let lf = SIMD16<UInt8>(repeating: 0x0A)
         var index = from
         var used = buffered
         while index + 18 <= count {
@@ -122,18 +124,26 @@ final class DKIMBodyCanonicalizer {
             let next = base.loadUnaligned(fromByteOffset: index + 1, as: SIMD16<UInt8>.self)
             let tabs = here .== tab
             let spaces = here .== space
-            // A first test that nearly always fails: a tab, or a space before a space or control character.
-            let suspects = unsafeBitCast(tabs .| (spaces .& (next .<= space)), to: SIMD2<UInt64>.self)
+            // A first test that nearly always fails: a tab, or a space
+            // before a space or control character.
+            let suspects = unsafeBitCast(
+                tabs .| (spaces .& (next .<= space)), to: SIMD2<UInt64>.self)
             if suspects[0] | suspects[1] == 0 {
                 UnsafeMutableRawPointer(target).storeBytes(of: here, as: SIMD16<UInt8>.self)
                 used += 16
             } else {
-                let afterNext = base.loadUnaligned(fromByteOffset: index + 2, as: SIMD16<UInt8>.self)
-                let dropped = (tabs .| spaces) .& ((next .== tab) .| (next .== space) .| ((next .== cr) .& (afterNext .== lf)))
-                let values = unsafeBitCast(here.replacing(with: space, where: tabs), to: SIMD2<UInt64>.self)
+                let afterNext = base.loadUnaligned(
+                    fromByteOffset: index + 2, as: SIMD16<UInt8>.self)
+                let dropped =
+                    (tabs .| spaces)
+                    .& ((next .== tab) .| (next .== space) .| ((next .== cr) .& (afterNext .== lf)))
+                let values = unsafeBitCast(
+                    here.replacing(with: space, where: tabs), to: SIMD2<UInt64>.self)
                 let drops = unsafeBitCast(dropped, to: SIMD2<UInt64>.self)
-                used += Self.store(values[0].littleEndian, without: drops[0].littleEndian, at: target)
-                used += Self.store(values[1].littleEndian, without: drops[1].littleEndian, at: buffer + used)
+                used += Self.store(
+                    values[0].littleEndian, without: drops[0].littleEndian, at: target)
+                used += Self.store(
+                    values[1].littleEndian, without: drops[1].littleEndian, at: buffer + used)
             }
             index += 16
         }
@@ -144,12 +154,15 @@ final class DKIMBodyCanonicalizer {
     /// Writes those of eight octets that have a zero mask octet; returns their number. Without
     /// branches, as the pattern is unpredictable.
     @inline(__always)
-    private static func store(_ values: UInt64, without mask: UInt64, at target: UnsafeMutablePointer<UInt8>) -> Int {
+    private static func store(
+        _ values: UInt64, without mask: UInt64, at target: UnsafeMutablePointer<UInt8>
+    ) -> Int {
         if mask == 0 {
             UnsafeMutableRawPointer(target).storeBytes(of: values.littleEndian, as: UInt64.self)
             return 8
         }
-        var values = values, kept = ~mask
+        var values = values
+        var kept = ~mask
         var written = 0
         for _ in 0..<8 {
             target[written] = UInt8(truncatingIfNeeded: values)
@@ -209,7 +222,9 @@ final class DKIMBodyCanonicalizer {
         isEmpty = false
         emitLineEnds(heldLineEnds)
         heldLineEnds = 0
-        if heldCR { Self.lineEnds.withUnsafeBytes { output(UnsafeRawBufferPointer(rebasing: $0[..<1])) } }
+        if heldCR {
+            Self.lineEnds.withUnsafeBytes { output(UnsafeRawBufferPointer(rebasing: $0[..<1])) }
+        }
         heldCR = false
     }
 
@@ -227,5 +242,7 @@ final class DKIMBodyCanonicalizer {
     }
 
     @inline(__always)
-    private func octet(_ base: UnsafeRawPointer, _ offset: Int) -> UInt8 { base.load(fromByteOffset: offset, as: UInt8.self) }
+    private func octet(_ base: UnsafeRawPointer, _ offset: Int) -> UInt8 {
+        base.load(fromByteOffset: offset, as: UInt8.self)
+    }
 }

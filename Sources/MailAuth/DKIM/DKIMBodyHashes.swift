@@ -54,8 +54,13 @@ final class DKIMBodyHashes {
         for request in requests {
             let known = streams.first { $0.canonicalizer.kind == request.canonicalization }?.stream
             let stream = known ?? Stream()
-            if known == nil { streams.append((stream, DKIMBodyCanonicalizer(request.canonicalization) { stream.take($0) })) }
-            if !stream.sinks.contains(where: { $0.request == request }) { stream.sinks.append((request, Sink(request.length))) }
+            if known == nil {
+                streams.append(
+                    (stream, DKIMBodyCanonicalizer(request.canonicalization) { stream.take($0) }))
+            }
+            if !stream.sinks.contains(where: { $0.request == request }) {
+                stream.sinks.append((request, Sink(request.length)))
+            }
         }
     }
 
@@ -69,7 +74,9 @@ final class DKIMBodyHashes {
         for (stream, canonicalizer) in streams {
             canonicalizer.finish()
             for (request, sink) in stream.sinks {
-                digests.values.append(Digest(request: request, sha256: sink.hash.finalize(), bodyLength: stream.length))
+                digests.values.append(
+                    Digest(
+                        request: request, sha256: sink.hash.finalize(), bodyLength: stream.length))
             }
         }
         return digests

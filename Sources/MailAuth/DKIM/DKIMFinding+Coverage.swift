@@ -8,7 +8,8 @@ extension DKIMFinding {
     /// signature, for example because an upstream filter removed it: nothing then shows that the
     /// field is not covered.
     package func covers(_ name: String, in header: HeaderSection) -> Bool {
-        let own = header.all("DKIM-Signature").compactMap { try? DKIMTagList($0.rawValue) }.filter(isOfThis)
+        let own = header.all("DKIM-Signature").compactMap { try? DKIMTagList($0.rawValue) }.filter(
+            isOfThis)
         return own.allSatisfy { tags in
             guard let names = tags["h"]?.value else { return false }
             return names.split(separator: UInt8(ascii: ":")).contains {
@@ -18,7 +19,9 @@ extension DKIMFinding {
     }
 
     private func isOfThis(_ tags: DKIMTagList) -> Bool {
-        guard let value = tags["d"]?.value, let signer = DKIMSyntax.domain(value), signer.hasSameOctets(as: domain) else {
+        guard let value = tags["d"]?.value, let signer = DKIMSyntax.domain(value),
+            signer.hasSameOctets(as: domain)
+        else {
             return false
         }
         let signature = (tags["b"]?.value ?? []).filter { !$0.isFoldingWhiteSpace }

@@ -1,4 +1,5 @@
-// Header canonicalization (RFC 6376 sections 3.4.1 and 3.4.2) and the digest over the signed fields (section 3.7).
+// Header canonicalization (RFC 6376 sections 3.4.1 and 3.4.2) and the digest over the signed
+// fields (section 3.7).
 
 import InternetMessage
 import MailCrypto
@@ -6,7 +7,8 @@ import MailCrypto
 extension DKIMCanonicalization {
     /// Appends the canonical form of one field, without the CRLF that ends it.
     /// - Parameter removed: offsets to leave out, such as the value of `b=`; empty for none.
-    func append(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: inout [UInt8]) {
+    func append(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: inout [UInt8])
+    {
         output += [UInt8](unsafeUninitializedCapacity: Self.bound(field)) { buffer, count in
             guard let base = buffer.baseAddress else { return }
             count = write(field, without: removed, to: base)
@@ -18,13 +20,17 @@ extension DKIMCanonicalization {
     static func bound(_ field: HeaderField) -> Int { field.bytes.count + 1 }
 
     /// Writes the canonical form to memory of `bound` octets, and returns its length.
-    func write(_ field: HeaderField, without removed: Range<Int> = 0..<0, to output: UnsafeMutablePointer<UInt8>) -> Int {
+    func write(
+        _ field: HeaderField, without removed: Range<Int> = 0..<0,
+        to output: UnsafeMutablePointer<UInt8>
+    ) -> Int {
         field.bytes.withUnsafeBufferPointer { bytes in
             switch self {
             case .simple:
                 guard let base = bytes.baseAddress else { return 0 }
                 output.update(from: base, count: removed.lowerBound)
-                (output + removed.lowerBound).update(from: base + removed.upperBound, count: bytes.count - removed.upperBound)
+                (output + removed.lowerBound).update(
+                    from: base + removed.upperBound, count: bytes.count - removed.upperBound)
                 return bytes.count - removed.count
             case .relaxed:
                 for index in 0..<field.nameLength { output[index] = bytes[index].asciiLowercased }
@@ -33,7 +39,10 @@ extension DKIMCanonicalization {
                 let head = removed.isEmpty ? bytes.count : max(removed.lowerBound, field.valueStart)
                 var state = Relaxation(output: output, start: start, count: start)
                 state.take(bytes, from: field.valueStart, to: head)
-                if !removed.isEmpty { state.take(bytes, from: max(removed.upperBound, field.valueStart), to: bytes.count) }
+                if !removed.isEmpty {
+                    state.take(
+                        bytes, from: max(removed.upperBound, field.valueStart), to: bytes.count)
+                }
                 return state.count
             }
         }
@@ -129,7 +138,9 @@ struct DKIMNameList: Sendable {
 
     /// The number of occurrences of a name (lower case).
     func count(_ name: StaticString) -> Int {
-        ranges.reduce(0) { $0 + ($1.count == name.utf8CodeUnitCount && DKIMSyntax.equals(octets[$1], name) ? 1 : 0) }
+        ranges.reduce(0) {
+            $0 + ($1.count == name.utf8CodeUnitCount && DKIMSyntax.equals(octets[$1], name) ? 1 : 0)
+        }
     }
 
     fileprivate func forEach(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
@@ -158,8 +169,8 @@ struct DKIMSignedFields {
     }
 
     /// The fields that are signed, in the order of the names.
-    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil if it is not among the
-    ///   fields.
+    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil
+    ///   if it is not among the fields.
     func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
         var chosen: [Int] = []
         // For each name, the next field to take, counted from 1. 0 means that the name has not
@@ -194,9 +205,12 @@ struct DKIMSignedFields {
 
     /// SHA-256 over fields and, last and without CRLF, the signature field with an empty `b=`.
     func digest(
-        _ chosen: [Int], canonicalization: DKIMCanonicalization, signatureField: HeaderField, signatureRange: Range<Int>
+        _ chosen: [Int], canonicalization: DKIMCanonicalization, signatureField: HeaderField,
+        signatureRange: Range<Int>
     ) -> [UInt8] {
-        let size = chosen.reduce(DKIMCanonicalization.bound(signatureField)) { $0 + DKIMCanonicalization.bound(fields[$1]) + 2 }
+        let size = chosen.reduce(DKIMCanonicalization.bound(signatureField)) {
+            $0 + DKIMCanonicalization.bound(fields[$1]) + 2
+        }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: size) { buffer in
             guard let base = buffer.baseAddress else { return [] }
             var count = 0
@@ -206,7 +220,8 @@ struct DKIMSignedFields {
                 base[count + 1] = 0x0A
                 count += 2
             }
-            count += canonicalization.write(signatureField, without: signatureRange, to: base + count)
+            count += canonicalization.write(
+                signatureField, without: signatureRange, to: base + count)
             return SHA256.hash(UnsafeRawBufferPointer(start: base, count: count))
         }
     }

@@ -30,7 +30,8 @@ struct DKIMKeyLookup {
 
     private func ask(_ name: String) -> Outcome {
         switch resolver.query(name, .txt) {
-        case .temporaryFailure(let reason): return .failed(.temperror, "no answer for the key: \(reason)")
+        case .temporaryFailure(let reason):
+            return .failed(.temperror, "no answer for the key: \(reason)")
         case .nxDomain, .noData: return .failed(.permerror, "no key in the DNS")
         case .records(let records):
             var usable = [DKIMKeyRecord]()

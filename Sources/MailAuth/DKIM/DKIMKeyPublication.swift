@@ -15,7 +15,9 @@ package struct DKIMKeyPublication: Sendable, Hashable {
     ///   - domain: the signing domain, ASCII form.
     ///   - isTesting: adds `t=y`, so that verifiers treat the mail as unsigned.
     /// - Throws: `DKIMSigner.InvalidName`, `CryptoError`.
-    package init(domain: String, selector: String, key: DKIMSigningKey, isTesting: Bool = false) throws {
+    package init(
+        domain: String, selector: String, key: DKIMSigningKey, isTesting: Bool = false
+    ) throws {
         let signer = try DKIMSigner(domain: domain, selector: selector, key: key)
         name = "\(signer.selector)._domainkey.\(signer.domain)"
         let data = String(decoding: Base64.encodeUnbroken(try key.publicKeyData()), as: UTF8.self)
@@ -31,10 +33,13 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         }
     }
 
-    /// One record as written in a zone file (RFC 1035 section 5.1), with the full name and its dot; no line end after it.
+    /// One record as written in a zone file (RFC 1035 section 5.1), with the full name and its
+    /// dot; no line end after it.
     package var zoneFileRecord: String {
         let strings = characterStrings.map { "\"\($0)\"" }
-        return strings.count == 1 ? "\(name). IN TXT \(strings[0])" : "\(name). IN TXT ( \(strings.joined(separator: "\n    ")) )"
+        return strings.count == 1
+            ? "\(name). IN TXT \(strings[0])"
+            : "\(name). IN TXT ( \(strings.joined(separator: "\n    ")) )"
     }
 
     /// The fault in the DNS answer for `name`, for the operator; nil if verifiers find this key
@@ -42,14 +47,24 @@ package struct DKIMKeyPublication: Sendable, Hashable {
     package func objection(to answer: DNSAnswer) -> String? {
         guard case .records(let records) = answer else { return DKIMKeyAnswer(answer).text }
         let texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
-        guard let own = try? DKIMKeyRecord(Array(text.utf8)) else { return "the key to be published cannot be read" }
+        guard let own = try? DKIMKeyRecord(Array(text.utf8)) else {
+            return "the key to be published cannot be read"
+        }
         let found = texts.compactMap { try? DKIMKeyRecord($0) }
-        guard let match = found.first(where: { $0.algorithm == own.algorithm && $0.keyData == own.keyData }) else {
+        guard
+            let match = found.first(where: {
+                $0.algorithm == own.algorithm && $0.keyData == own.keyData
+            })
+        else {
             return found.isEmpty ? DKIMKeyAnswer(answer).text : "another key is published"
         }
         if !match.allowsSHA256 { return "the record does not allow SHA-256 (h=)" }
-        if match.isTesting, !own.isTesting { return "the record says test mode (t=y): mail counts as unsigned" }
-        if found.count > 1 { return "there are \(found.count) keys at one name, and verifiers may take the wrong one" }
+        if match.isTesting, !own.isTesting {
+            return "the record says test mode (t=y): mail counts as unsigned"
+        }
+        if found.count > 1 {
+            return "there are \(found.count) keys at one name, and verifiers may take the wrong one"
+        }
         return nil
     }
 }
@@ -67,7 +82,8 @@ package enum DKIMKeyAnswer: Sendable {
         package let isTesting: Bool
 
         fileprivate var text: String {
-            key.map { $0.text + (isTesting ? ", test mode (t=y)" : "") } ?? "a key that cannot be read"
+            key.map { $0.text + (isTesting ? ", test mode (t=y)" : "") }
+                ?? "a key that cannot be read"
         }
     }
 

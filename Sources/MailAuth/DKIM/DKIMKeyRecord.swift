@@ -25,34 +25,48 @@ struct DKIMKeyRecord: Sendable {
     /// Recently read records. A team's mail uses one key. The first use of a key also computes data
     /// that libcrypto keeps with it for later uses.
     static let parsed = ParsedRecords<Result<DKIMKeyRecord, Unusable>> { text in
-        do throws(Unusable) { return .success(try DKIMKeyRecord(text)) } catch { return .failure(error) }
+        do throws(Unusable) { return .success(try DKIMKeyRecord(text)) } catch {
+            return .failure(error)
+        }
     }
 
     init(_ record: [UInt8]) throws(Unusable) {
         let tags: DKIMTagList
         do { tags = try DKIMTagList(record[...]) } catch {
-            throw Unusable(reason: "the key record is malformed: \(error.reason)", isKeyRecord: false)
+            throw Unusable(
+                reason: "the key record is malformed: \(error.reason)", isKeyRecord: false)
         }
         if let version = tags["v"] {
             guard tags.begins(with: "v"), DKIMSyntax.equals(version.value, "DKIM1") else {
                 throw Unusable(reason: "the record is not a DKIM1 key record", isKeyRecord: false)
             }
         }
-        guard let data = tags["p"]?.value else { throw Unusable(reason: "the key record has no key", isKeyRecord: false) }
+        guard let data = tags["p"]?.value else {
+            throw Unusable(reason: "the key record has no key", isKeyRecord: false)
+        }
         func unusable(_ reason: String) -> Unusable { Unusable(reason: reason, isKeyRecord: true) }
         guard !data.isEmpty else { throw unusable("the key is revoked") }
         let type = tags["k"]?.value
-        let known = type.map { type in DKIMAlgorithm.allCases.first { type.elementsEqual($0.rawValue.utf8) } } ?? .rsa
+        let known =
+            type.map { type in DKIMAlgorithm.allCases.first { type.elementsEqual($0.rawValue.utf8) }
+            } ?? .rsa
         guard let known else { throw unusable("the type of the key is unknown") }
         algorithm = known
-        guard let key = DKIMBase64.decode(data) else { throw unusable("the key is not valid base64") }
+        guard let key = DKIMBase64.decode(data) else {
+            throw unusable("the key is not valid base64")
+        }
         keyData = key
         if let services = tags["s"]?.value,
-            !DKIMSyntax.colonList(services).contains(where: { DKIMSyntax.equals($0, "*") || DKIMSyntax.equals($0, "email") })
+            !DKIMSyntax.colonList(services).contains(where: {
+                DKIMSyntax.equals($0, "*") || DKIMSyntax.equals($0, "email")
+            })
         {
             throw unusable("the key is not for mail")
         }
-        allowsSHA256 = tags["h"].map { DKIMSyntax.colonList($0.value).contains { DKIMSyntax.equals($0, "sha256") } } ?? true
+        allowsSHA256 =
+            tags["h"].map {
+                DKIMSyntax.colonList($0.value).contains { DKIMSyntax.equals($0, "sha256") }
+            } ?? true
         let flags = tags["t"].map { DKIMSyntax.colonList($0.value) } ?? []
         isTesting = flags.contains { DKIMSyntax.equals($0, "y") }
         requiresSameDomain = flags.contains { DKIMSyntax.equals($0, "s") }

@@ -7,7 +7,8 @@ import Support
 /// The hash of one body, computed while the body arrives, for any number of signers. For one thread
 /// at a time.
 package final class DKIMBodyHasher {
-    private static let request = DKIMBodyHashes.Request(canonicalization: DKIMSigner.canonicalization, length: nil)
+    private static let request = DKIMBodyHashes.Request(
+        canonicalization: DKIMSigner.canonicalization, length: nil)
     private let hashes = DKIMBodyHashes([request])
 
     package init() {}
@@ -45,8 +46,10 @@ package struct DKIMSigner: Sendable {
     /// 6376 section 5.4). They show author, recipients and subject, or decide where answers go and
     /// how the body is read. RFC 8058 section 4 requires the others.
     package static let signedNames = [
-        "From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
-        "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",
+        "From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To",
+        "References", "MIME-Version",
+        "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post",
+        "List-Id", "Auto-Submitted",
     ]
 
     private static let signedNameList = DKIMNameList(signedNames)
@@ -67,8 +70,12 @@ package struct DKIMSigner: Sendable {
             throw InvalidName(reason: "the signing domain is not a valid domain name in ASCII form")
         }
         guard let checkedSelector = DKIMSyntax.domain(Array(selector.utf8)[...]),
-            checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count <= DomainName.maximumQueryLength
-        else { throw InvalidName(reason: "the selector is not a valid domain label, or too long with the domain") }
+            checkedSelector.utf8.count + "._domainkey.".utf8.count + checkedDomain.utf8.count
+                <= DomainName.maximumQueryLength
+        else {
+            throw InvalidName(
+                reason: "the selector is not a valid domain label, or too long with the domain")
+        }
         self.domain = checkedDomain
         self.selector = checkedSelector
         self.key = key
@@ -86,7 +93,9 @@ package struct DKIMSigner: Sendable {
     ///   - header: the fields as they will be sent, folds as CRLF.
     ///   - now: seconds since 1970, for `t=`.
     /// - Throws: `CryptoError` if libcrypto fails to sign.
-    package func sign(header: HeaderSection, bodyHash: DKIMBodyHash, now: Int64) throws -> HeaderField {
+    package func sign(
+        header: HeaderSection, bodyHash: DKIMBodyHash, now: Int64
+    ) throws -> HeaderField {
         let fields = DKIMSignedFields(header)
         var text = start
         text.reserve(1_024)
@@ -104,7 +113,9 @@ package struct DKIMSigner: Sendable {
         }
         text.endList()
         text.begin("bh=")
-        (Base64.encodeUnbroken(bodyHash.sha256) + [UInt8(ascii: ";")]).withUnsafeBufferPointer { text.append(part: $0) }
+        (Base64.encodeUnbroken(bodyHash.sha256) + [UInt8(ascii: ";")]).withUnsafeBufferPointer {
+            text.append(part: $0)
+        }
         text.begin("b=")
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: text.bytes)
         let digest = fields.digest(
@@ -118,7 +129,8 @@ package struct DKIMSigner: Sendable {
 /// The value of a DKIM-Signature field while it is being written, folded in places that the grammar
 /// allows.
 private struct DKIMFieldText: Sendable {
-    /// Longest line without CRLF (RFC 5322 section 2.1.1 recommends 78); only a longer domain exceeds it.
+    /// Longest line without CRLF (RFC 5322 section 2.1.1 recommends 78); only a
+    /// longer domain exceeds it.
     private static let lineLength = 77
 
     private(set) var bytes: [UInt8]

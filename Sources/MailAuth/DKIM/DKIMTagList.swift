@@ -3,12 +3,14 @@
 import InternetMessage
 import Support
 
-/// A parsed tag list. Names are case-sensitive; a name that occurs twice makes the whole list invalid.
+/// A parsed tag list. Names are case-sensitive; a name that occurs twice makes
+/// the whole list invalid.
 struct DKIMTagList {
     struct Tag {
         /// Without the white space around it.
         let value: ArraySlice<UInt8>
-        /// Everything between `=` and the next `;` (or the end), white space included, as offsets into the parsed array.
+        /// Everything between `=` and the next `;` (or the end), white space included, as
+        /// offsets into the parsed array.
         let range: Range<Int>
     }
 
@@ -36,7 +38,9 @@ struct DKIMTagList {
             let end = bytes[start...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
             if bytes[start..<end].allSatisfy(DKIMSyntax.isFolding) {
                 // Only the last semicolon may have nothing after it.
-                guard end == bytes.endIndex, !places.isEmpty else { throw DKIMSyntaxError("an empty tag") }
+                guard end == bytes.endIndex, !places.isEmpty else {
+                    throw DKIMSyntaxError("an empty tag")
+                }
                 break
             }
             try append(start..<end)
@@ -49,11 +53,16 @@ struct DKIMTagList {
     var names: [String] { places.map { String(decoding: bytes[$0.name], as: UTF8.self) } }
 
     /// Whether the first tag has this name.
-    func begins(with name: StaticString) -> Bool { places.first.map { DKIMSyntax.equals(bytes[$0.name], name) } ?? false }
+    func begins(with name: StaticString) -> Bool {
+        places.first.map { DKIMSyntax.equals(bytes[$0.name], name) } ?? false
+    }
 
     /// The tag of this name.
     subscript(name: StaticString) -> Tag? {
-        for place in places where place.name.count == name.utf8CodeUnitCount && DKIMSyntax.equals(bytes[place.name], name) {
+        for place in places
+        where place.name.count == name.utf8CodeUnitCount
+            && DKIMSyntax.equals(bytes[place.name], name)
+        {
             return Tag(value: DKIMSyntax.trimmed(bytes[place.range]), range: place.range)
         }
         return nil
@@ -70,14 +79,18 @@ struct DKIMTagList {
         guard isNew(name) else {
             // A long name in a reason does not help.
             throw DKIMSyntaxError(
-                name.count <= 16 ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice" : "a tag occurs twice")
+                name.count <= 16
+                    ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice"
+                    : "a tag occurs twice")
         }
         places.append(Place(name: name.indices, range: (equals + 1)..<specification.upperBound))
     }
 
     private mutating func isNew(_ name: ArraySlice<UInt8>) -> Bool {
         guard places.count >= Self.fewNames else {
-            return !places.contains { $0.name.count == name.count && bytes[$0.name].elementsEqual(name) }
+            return !places.contains {
+                $0.name.count == name.count && bytes[$0.name].elementsEqual(name)
+            }
         }
         if seen.isEmpty { seen = Set(places.map { bytes[$0.name] }) }
         return seen.insert(name).inserted
@@ -92,7 +105,9 @@ struct DKIMTagList {
         var index = bytes.firstControl()
         while index < bytes.count {
             guard bytes[index] == 0x0D else { return "a control character" }
-            guard index + 2 < bytes.count, bytes[index + 1] == 0x0A, DKIMSyntax.isWhiteSpace(bytes[index + 2]) else {
+            guard index + 2 < bytes.count, bytes[index + 1] == 0x0A,
+                DKIMSyntax.isWhiteSpace(bytes[index + 2])
+            else {
                 return "a line end that folds nothing"
             }
             index = bytes.firstControl(from: index + 3)

@@ -3,7 +3,8 @@
 import InternetMessage
 import Support
 
-/// Domain-based Message Authentication, Reporting, and Conformance, by tree walk; no public-suffix list.
+/// Domain-based Message Authentication, Reporting, and Conformance, by tree walk;
+/// no public-suffix list.
 package enum DMARC {
     /// The record at `_dmarc.` of a domain.
     package enum RecordLookup: Sendable, Hashable {
@@ -32,7 +33,9 @@ package enum DMARC {
         guard let name = DomainName.queryable("_dmarc." + domain) else { return .none }
         switch resolver.query(name, .txt) {
         case .records(let records):
-            let found = records.compactMap { if case .txt(let text) = $0 { DMARCRecord.parsed[text] } else { nil } }
+            let found = records.compactMap {
+                if case .txt(let text) = $0 { DMARCRecord.parsed[text] } else { nil }
+            }
             guard let record = found.first, found.count == 1 else { return .none }
             return .record(record)
         case .noData, .nxDomain: return .none
@@ -42,7 +45,9 @@ package enum DMARC {
 
     /// The organizational domain (RFC 9989 section 4.10.2) by the records found. Needs at most
     /// eight queries.
-    package static func organizationalDomain(of domain: String, resolver: any DNSResolver) -> OrganizationalDomain {
+    package static func organizationalDomain(
+        of domain: String, resolver: any DNSResolver
+    ) -> OrganizationalDomain {
         guard let name = DomainName.queryable(domain) else { return .none }
         let walk = DMARCTreeWalk(from: name) { record(at: $0, resolver: resolver) }
         if let failure = walk.failure { return .temporaryFailure(failure) }
@@ -53,7 +58,8 @@ package enum DMARC {
     ///
     /// - Parameters:
     ///   - fromDomain: the domain of the one address in the header From, as A-labels.
-    ///   - spf: a finding for HELO counts only if there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
+    ///   - spf: a finding for HELO counts only if there is none for MAIL FROM (the null sender; RFC
+    ///     9989 section 4.4.2).
     ///   - dkim: a signature counts by its result alone, even if it does not cover the whole body:
     ///     DMARC is information, and the relay decides what proves a sender.
     /// - Returns: `temperror` if no record could be looked up, or if an identifier that failed for
@@ -63,7 +69,8 @@ package enum DMARC {
         fromDomain: String, spf: [SPFFinding], dkim: [DKIMFinding], resolver: any DNSResolver
     ) -> DMARCFinding {
         guard let from = DomainName.queryable(fromDomain) else {
-            return DMARCFinding(result: .permerror, domain: "", policy: "", organizationalDomain: nil)
+            return DMARCFinding(
+                result: .permerror, domain: "", policy: "", organizationalDomain: nil)
         }
         var evaluation = Evaluation(from: from, resolver: resolver)
         return evaluation.finding(spf: spf, dkim: dkim)
@@ -90,19 +97,23 @@ package enum DMARC {
             self.walk = walk
             let organization = walk.failure == nil ? walk.organizationalDomain : nil
             // If the walk failed, the applicable record is certain only if it is the domain's own.
-            guard let applicable = walk.applicable, walk.failure == nil || applicable.domain == from else {
+            guard let applicable = walk.applicable, walk.failure == nil || applicable.domain == from
+            else {
                 return DMARCFinding(
-                    result: walk.failure == nil ? .none : .temperror, domain: "", policy: "", organizationalDomain: organization)
+                    result: walk.failure == nil ? .none : .temperror, domain: "", policy: "",
+                    organizationalDomain: organization)
             }
             let record = applicable.record
             guard record.hasUsablePolicy else {
                 return DMARCFinding(
-                    result: .none, domain: "", policy: "", organizationalDomain: organization, isStrictDKIM: record.strictDKIM,
+                    result: .none, domain: "", policy: "", organizationalDomain: organization,
+                    isStrictDKIM: record.strictDKIM,
                     isStrictSPF: record.strictSPF)
             }
             return DMARCFinding(
                 result: result(record, spf: spf, dkim: dkim), domain: applicable.domain,
-                policy: policy(applicable).rawValue, organizationalDomain: organization, isStrictDKIM: record.strictDKIM,
+                policy: policy(applicable).rawValue, organizationalDomain: organization,
+                isStrictDKIM: record.strictDKIM,
                 isStrictSPF: record.strictSPF)
         }
 
@@ -119,7 +130,9 @@ package enum DMARC {
             return record.isTesting ? policy.lowered : policy
         }
 
-        private mutating func result(_ record: DMARCRecord, spf: [SPFFinding], dkim: [DKIMFinding]) -> DMARCResult {
+        private mutating func result(
+            _ record: DMARCRecord, spf: [SPFFinding], dkim: [DKIMFinding]
+        ) -> DMARCResult {
             let mailFrom = spf.filter { $0.identity == .mailFrom }
             let counted = mailFrom.isEmpty ? spf : mailFrom
             var isUndecided = false
@@ -138,7 +151,8 @@ package enum DMARC {
             let delayed =
                 dkim.filter { $0.result == .temperror }.map { ($0.domain, record.strictDKIM) }
                 + counted.filter { $0.result == .temperror }.map { ($0.domain, record.strictSPF) }
-            for (domain, isStrict) in delayed where alignment(of: domain, isStrict: isStrict) != .notAligned {
+            for (domain, isStrict) in delayed
+            where alignment(of: domain, isStrict: isStrict) != .notAligned {
                 isUndecided = true
             }
             return isUndecided ? .temperror : .fail
@@ -151,14 +165,19 @@ package enum DMARC {
             guard let walk, walk.failure == nil else { return .unknown }
             // An organizational domain is the domain itself or above it, so a domain outside of it
             // needs no walk.
-            guard let organization = walk.organizationalDomain, DomainName.isEqualOrBelow(domain, organization) else {
+            guard let organization = walk.organizationalDomain,
+                DomainName.isEqualOrBelow(domain, organization)
+            else {
                 return .notAligned
             }
-            if let known = alignments.first(where: { $0.domain == domain }) { return known.alignment }
+            if let known = alignments.first(where: { $0.domain == domain }) {
+                return known.alignment
+            }
             guard alignments.count < maximumAlignmentWalks else { return .notAligned }
             let other = self.walk(from: domain)
             let alignment: Alignment =
-                other.failure != nil ? .unknown : other.organizationalDomain == organization ? .aligned : .notAligned
+                other.failure != nil
+                ? .unknown : other.organizationalDomain == organization ? .aligned : .notAligned
             alignments.append((domain, alignment))
             return alignment
         }

@@ -19,7 +19,8 @@ package struct DMARCRecord: Sendable, Hashable {
         case unknown = "u"
     }
 
-    /// `p`; also `none` if it is missing, or if it or another policy is invalid; see `hasUsablePolicy`.
+    /// `p`; also `none` if it is missing, or if it or another policy is
+    /// invalid; see `hasUsablePolicy`.
     package let policy: Policy
     /// `sp`.
     package let subdomainPolicy: Policy?
@@ -55,7 +56,8 @@ package struct DMARCRecord: Sendable, Hashable {
     /// Parses the text of a TXT record; nil if it does not begin with `v=DMARC1`.
     package init?(parsing text: [UInt8]) {
         let tags = text.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
-        guard let first = tags.first, first.first != 0x20, first.first != 0x09, let version = Self.tag(first),
+        guard let first = tags.first, first.first != 0x20, first.first != 0x09,
+            let version = Self.tag(first),
             version.name == "v", version.value.elementsEqual(Self.version)
         else { return nil }
         // A tag that occurs twice is invalid (RFC 6376 section 3.2). It becomes empty, and an empty
@@ -72,7 +74,8 @@ package struct DMARCRecord: Sendable, Hashable {
 
         aggregateReports = Self.uris(values["rua"])
         failureReports = Self.uris(values["ruf"])
-        let isInError = policy("p") == nil || ["sp", "np"].contains { values[$0] != nil && policy($0) == nil }
+        let isInError =
+            policy("p") == nil || ["sp", "np"].contains { values[$0] != nil && policy($0) == nil }
         hasUsablePolicy = !isInError || !aggregateReports.isEmpty
         self.policy = isInError ? .none : policy("p") ?? .none
         subdomainPolicy = isInError ? nil : policy("sp")
@@ -103,11 +106,17 @@ package struct DMARCRecord: Sendable, Hashable {
         return weak.isEmpty ? nil : weak.joined(separator: ", ")
     }
 
-    private static func tag(_ text: ArraySlice<UInt8>) -> (name: String, value: ArraySlice<UInt8>)? {
+    private static func tag(_ text: ArraySlice<UInt8>) -> (name: String, value: ArraySlice<UInt8>)?
+    {
         guard let equals = text.firstIndex(of: UInt8(ascii: "=")) else { return nil }
         let name = trimmed(text[..<equals])
-        guard !name.isEmpty, name.allSatisfy({ (0x61...0x7A).contains($0.asciiLowercased) }) else { return nil }
-        return (String(decoding: name.map(\.asciiLowercased), as: UTF8.self), trimmed(text[(equals + 1)...]))
+        guard !name.isEmpty, name.allSatisfy({ (0x61...0x7A).contains($0.asciiLowercased) }) else {
+            return nil
+        }
+        return (
+            String(decoding: name.map(\.asciiLowercased), as: UTF8.self),
+            trimmed(text[(equals + 1)...])
+        )
     }
 
     private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
@@ -122,10 +131,12 @@ package struct DMARCRecord: Sendable, Hashable {
         guard let list else { return [] }
         return list.utf8.split(separator: UInt8(ascii: ",")).compactMap { item in
             let uri = trimmed(Array(item)[...])
-            guard let colon = uri.firstIndex(of: UInt8(ascii: ":")), colon > uri.startIndex, colon + 1 < uri.endIndex,
+            guard let colon = uri.firstIndex(of: UInt8(ascii: ":")), colon > uri.startIndex,
+                colon + 1 < uri.endIndex,
                 !uri.contains(0x20), (0x61...0x7A).contains(uri[uri.startIndex].asciiLowercased),
                 uri[..<colon].allSatisfy({
-                    (0x61...0x7A).contains($0.asciiLowercased) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0)
+                    (0x61...0x7A).contains($0.asciiLowercased) || (0x30...0x39).contains($0)
+                        || "+-.".utf8.contains($0)
                 })
             else { return nil }
             return String(decoding: uri, as: UTF8.self)

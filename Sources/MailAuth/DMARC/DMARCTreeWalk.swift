@@ -37,7 +37,8 @@ struct DMARCTreeWalk: Sendable {
                 failure = reason
                 return
             }
-            let dropped = step == 0 && labels > Self.maximumQueries ? labels - Self.maximumQueries + 1 : 1
+            let dropped =
+                step == 0 && labels > Self.maximumQueries ? labels - Self.maximumQueries + 1 : 1
             for _ in 0..<dropped {
                 guard let dot = target.utf8.firstIndex(of: UInt8(ascii: ".")) else { return }
                 target = String(target[target.utf8.index(after: dot)...])
@@ -64,6 +65,7 @@ struct DMARCTreeWalk: Sendable {
     var applicable: Found? {
         if let first = found.first, first.domain == start { return first }
         let organization = organizationalDomain
-        return found.first { $0.domain == organization } ?? found.last { $0.record.publicSuffix == .yes }
+        return found.first { $0.domain == organization }
+            ?? found.last { $0.record.publicSuffix == .yes }
     }
 }

@@ -14,18 +14,22 @@ package enum EnvelopeAuthentication {
     ///     address; DMARC is then skipped.
     ///   - dkim: the findings for the signatures; returned unchanged.
     package static func evaluate(
-        client: SMTPClientIdentity, fromDomain: String?, dkim: [DKIMFinding], resolver: any DNSResolver
+        client: SMTPClientIdentity, fromDomain: String?, dkim: [DKIMFinding],
+        resolver: any DNSResolver
     ) -> AuthenticationEvidence {
         var spf: [SPFFinding] = []
         if client.address != nil {
             if !client.mailFrom.isEmpty {
-                spf.append(SPF.check(client: client, identity: .mailFrom, resolver: resolver).finding)
+                spf.append(
+                    SPF.check(client: client, identity: .mailFrom, resolver: resolver).finding)
             }
             if spf.isEmpty || spf[0].result == .none {
                 spf.append(SPF.check(client: client, identity: .helo, resolver: resolver).finding)
             }
         }
-        let dmarc = fromDomain.map { DMARC.evaluate(fromDomain: $0, spf: spf, dkim: dkim, resolver: resolver) }
+        let dmarc = fromDomain.map {
+            DMARC.evaluate(fromDomain: $0, spf: spf, dkim: dkim, resolver: resolver)
+        }
         return AuthenticationEvidence(spf: spf, dkim: dkim, dmarc: dmarc)
     }
 }

@@ -15,7 +15,8 @@ package enum DNSRecord: Sendable, Hashable {
     case txt([UInt8])
     /// An IPv4 or IPv6 address, 4 or 16 octets in network order.
     case address([UInt8])
-    /// A mail exchanger; lower preference first. The name has no trailing dot; it is empty for a null MX (RFC 7505).
+    /// A mail exchanger; lower preference first. The name has no trailing dot; it is empty
+    /// for a null MX (RFC 7505).
     case mx(preference: UInt16, exchange: String)
     /// A domain name without trailing dot.
     case ptr(String)

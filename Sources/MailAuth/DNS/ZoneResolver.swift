@@ -34,7 +34,8 @@ package struct ZoneResolver: DNSResolver {
         package var failure: Failure?
 
         package init(
-            records: [DNSRecordType: [DNSRecord]] = [:], alias: String? = nil, failures: [DNSRecordType: Failure] = [:],
+            records: [DNSRecordType: [DNSRecord]] = [:], alias: String? = nil,
+            failures: [DNSRecordType: Failure] = [:],
             failure: Failure? = nil
         ) {
             self.records = records
@@ -52,7 +53,8 @@ package struct ZoneResolver: DNSResolver {
 
     /// Takes the nodes by name.
     package init(_ nodes: [String: Node]) {
-        self.nodes = Dictionary(nodes.map { (Self.key($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
+        self.nodes = Dictionary(
+            nodes.map { (Self.key($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 
     package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {

@@ -1,4 +1,5 @@
-// An IPv4 or IPv6 address in network order, parsed strictly and formatted as SPF macros and reverse zones require.
+// An IPv4 or IPv6 address in network order, parsed strictly and formatted as SPF macros and
+// reverse zones require.
 
 import InternetMessage
 import Support
@@ -16,16 +17,20 @@ package struct IPAddress: Sendable, Hashable {
         switch octets.count {
         case 4: self.octets = octets
         case 16:
-            let isMapped = octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 0xFF && octets[11] == 0xFF
+            let isMapped =
+                octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 0xFF && octets[11] == 0xFF
             self.octets = isMapped ? Array(octets[12...]) : octets
         default: return nil
         }
     }
 
-    /// Reads dotted-quad text or the IPv6 text forms of RFC 4291 section 2.2; nil for anything else, zone ids included.
+    /// Reads dotted-quad text or the IPv6 text forms of RFC 4291 section 2.2; nil for anything
+    /// else, zone ids included.
     package init?(_ text: some StringProtocol) {
         let bytes = Array(text.utf8)
-        guard let octets = IPAddress.ipv4(bytes[...]) ?? IPAddress.ipv6(bytes[...]) else { return nil }
+        guard let octets = IPAddress.ipv4(bytes[...]) ?? IPAddress.ipv6(bytes[...]) else {
+            return nil
+        }
         self.init(octets: octets)
     }
 
@@ -36,7 +41,8 @@ package struct IPAddress: Sendable, Hashable {
         guard parts.count == 4 else { return nil }
         var octets: [UInt8] = []
         for part in parts {
-            guard (1...3).contains(part.count), part.count == 1 || part.first != UInt8(ascii: "0") else { return nil }
+            guard (1...3).contains(part.count), part.count == 1 || part.first != UInt8(ascii: "0")
+            else { return nil }
             var number = 0
             for digit in part {
                 guard (0x30...0x39).contains(digit) else { return nil }
@@ -94,7 +100,8 @@ package struct IPAddress: Sendable, Hashable {
         return octets.count == 16 ? octets : nil
     }
 
-    /// Whether the first `prefix` bits (0 and more) equal those of another address of the same family.
+    /// Whether the first `prefix` bits (0 and more) equal those of another
+    /// address of the same family.
     package func matches(_ network: [UInt8], prefix: Int) -> Bool {
         guard network.count == octets.count else { return false }
         let whole = min(prefix / 8, octets.count)
@@ -104,15 +111,19 @@ package struct IPAddress: Sendable, Hashable {
         return (octets[whole] ^ network[whole]) >> UInt8(8 - bits) == 0
     }
 
-    /// The dot-separated form of the `i` macro (RFC 7208 section 7.3): a dotted quad, or 32 nibbles.
+    /// The dot-separated form of the `i` macro (RFC 7208 section 7.3): a
+    /// dotted quad, or 32 nibbles.
     package var dotted: String {
         if isIPv4 { return octets.map(String.init).joined(separator: ".") }
-        return octets.flatMap { [$0 >> 4, $0 & 15] }.map { String($0, radix: 16, uppercase: true) }.joined(separator: ".")
+        return octets.flatMap { [$0 >> 4, $0 & 15] }.map { String($0, radix: 16, uppercase: true) }
+            .joined(separator: ".")
     }
 
     /// The name of its PTR records, without trailing dot.
     package var reverseName: String {
-        if isIPv4 { return octets.reversed().map(String.init).joined(separator: ".") + ".in-addr.arpa" }
+        if isIPv4 {
+            return octets.reversed().map(String.init).joined(separator: ".") + ".in-addr.arpa"
+        }
         let nibbles = octets.reversed().flatMap { [$0 & 15, $0 >> 4] }
         return nibbles.map { String($0, radix: 16) }.joined(separator: ".") + ".ip6.arpa"
     }
@@ -122,7 +133,9 @@ extension IPAddress: CustomStringConvertible {
     /// A dotted quad, or the text form of RFC 5952.
     package var description: String {
         if isIPv4 { return dotted }
-        let groups = stride(from: 0, to: 16, by: 2).map { UInt16(octets[$0]) << 8 | UInt16(octets[$0 + 1]) }
+        let groups = stride(from: 0, to: 16, by: 2).map {
+            UInt16(octets[$0]) << 8 | UInt16(octets[$0 + 1])
+        }
         var best = 0..<0
         var start = 0
         while start < 8 {
@@ -131,7 +144,10 @@ extension IPAddress: CustomStringConvertible {
             if end - start > max(best.count, 1) { best = start..<end }
             start = max(end, start + 1)
         }
-        func text(_ range: Range<Int>) -> String { groups[range].map { String($0, radix: 16) }.joined(separator: ":") }
-        return best.isEmpty ? text(0..<8) : text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
+        func text(_ range: Range<Int>) -> String {
+            groups[range].map { String($0, radix: 16) }.joined(separator: ":")
+        }
+        return best.isEmpty
+            ? text(0..<8) : text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
     }
 }

@@ -42,35 +42,49 @@ package enum SPF {
     /// Checks the MAIL FROM identity, or the HELO identity for the null sender (RFC 7208 section
     /// 2.4).
     package static func check(client: SMTPClientIdentity, resolver: any DNSResolver) -> SPFFinding {
-        check(client: client, identity: client.mailFrom.isEmpty ? .helo : .mailFrom, resolver: resolver).finding
+        check(
+            client: client, identity: client.mailFrom.isEmpty ? .helo : .mailFrom,
+            resolver: resolver
+        ).finding
     }
 
     /// Checks one identity.
     ///
     /// - Parameters:
-    ///   - identity: with `.helo` the sender is `postmaster@` and the HELO name (RFC 7208 sections 2.3 and 2.4).
-    ///   - explaining: requests the explanation of a `fail`, which costs one more query; nil requests none.
+    ///   - identity: with `.helo` the sender is `postmaster@` and the HELO name (RFC 7208
+    ///     sections 2.3 and 2.4).
+    ///   - explaining: requests the explanation of a `fail`, which costs one more
+    ///     query; nil requests none.
     package static func check(
-        client: SMTPClientIdentity, identity: SPFFinding.Identity, resolver: any DNSResolver, explaining: Receiver? = nil
+        client: SMTPClientIdentity, identity: SPFFinding.Identity, resolver: any DNSResolver,
+        explaining: Receiver? = nil
     ) -> Outcome {
         let sender = Sender(client: client, identity: identity)
         func none(_ reason: String, domain: String = "") -> Outcome {
-            Outcome(finding: .init(result: .none, identity: identity, domain: domain, reason: reason), explanation: nil)
+            Outcome(
+                finding: .init(result: .none, identity: identity, domain: domain, reason: reason),
+                explanation: nil)
         }
         guard let domain = DomainName.mailDomain(sender.domain) else {
-            return none(sender.domain.isEmpty ? "no domain to check" : "not a domain name of two labels or more")
+            return none(
+                sender.domain.isEmpty
+                    ? "no domain to check" : "not a domain name of two labels or more")
         }
         guard let text = client.address else { return none("no client address", domain: domain) }
-        guard let address = IPAddress(text) else { return none("the client address is not an IP address", domain: domain) }
+        guard let address = IPAddress(text) else {
+            return none("the client address is not an IP address", domain: domain)
+        }
         var evaluator = SPFEvaluator(
-            address: address, localPart: sender.localPart, senderDomain: domain, helo: client.helo, resolver: resolver)
+            address: address, localPart: sender.localPart, senderDomain: domain, helo: client.helo,
+            resolver: resolver)
         let verdict = evaluator.checkHost(domain)
         var explanation: String?
         if let explaining, verdict.result == .fail, let offered = verdict.explanation {
             explanation = evaluator.explanation(offered, receiver: explaining)
         }
         return Outcome(
-            finding: .init(result: verdict.result, identity: identity, domain: domain, reason: verdict.reason),
+            finding: .init(
+                result: verdict.result, identity: identity, domain: domain, reason: verdict.reason),
             explanation: explanation)
     }
 

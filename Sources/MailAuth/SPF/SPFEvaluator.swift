@@ -3,7 +3,8 @@
 import InternetMessage
 import Support
 
-/// Evaluates records. Only `include` and `redirect` recurse, and each of them uses one of the ten look-ups.
+/// Evaluates records. Only `include` and `redirect` recurse, and each of them uses one
+/// of the ten look-ups.
 struct SPFEvaluator {
     /// The explanation that the deciding record names; not yet fetched.
     struct OfferedExplanation: Sendable {
@@ -38,7 +39,10 @@ struct SPFEvaluator {
     /// Results of forward confirmation, by name.
     private var confirmed: [String: Bool] = [:]
 
-    init(address: IPAddress, localPart: [UInt8], senderDomain: String, helo: String, resolver: any DNSResolver) {
+    init(
+        address: IPAddress, localPart: [UInt8], senderDomain: String, helo: String,
+        resolver: any DNSResolver
+    ) {
         self.address = address
         self.localPart = localPart
         self.senderDomain = senderDomain
@@ -58,7 +62,8 @@ struct SPFEvaluator {
     /// The evaluated record of a domain; `none` if there is no record.
     private mutating func evaluate(_ domain: String) throws(Abort) -> Verdict {
         guard let record = try record(of: domain) else {
-            return Verdict(result: .none, reason: "no SPF record at \(DomainName.printable(domain))")
+            return Verdict(
+                result: .none, reason: "no SPF record at \(DomainName.printable(domain))")
         }
         var hasAll = false
         for directive in record.directives {
@@ -67,11 +72,15 @@ struct SPFEvaluator {
             if try matches(directive, domain: domain) {
                 return Verdict(
                     result: directive.result, reason: describe("matched", directive.text, domain),
-                    explanation: record.explanation.map { OfferedExplanation(target: $0, domain: domain) })
+                    explanation: record.explanation.map {
+                        OfferedExplanation(target: $0, domain: domain)
+                    })
             }
         }
         guard !hasAll, let redirect = record.redirect else {
-            return Verdict(result: .neutral, reason: "no term matched in the record of \(DomainName.printable(domain))")
+            return Verdict(
+                result: .neutral,
+                reason: "no term matched in the record of \(DomainName.printable(domain))")
         }
         termIsVoid = false
         try count(redirect.text, domain)
@@ -80,13 +89,18 @@ struct SPFEvaluator {
 
     /// The record that `include` or `redirect` names. Its absence is a permerror (RFC 7208 sections
     /// 5.2 and 6.1).
-    private mutating func evaluate(_ target: SPFMacroString, of term: String, _ domain: String) throws(Abort) -> Verdict {
-        guard let target = expand(target, domain: domain), target.utf8.contains(UInt8(ascii: ".")) else {
-            throw Abort(result: .permerror, reason: describe("does not name a domain", term, domain))
+    private mutating func evaluate(
+        _ target: SPFMacroString, of term: String, _ domain: String
+    ) throws(Abort) -> Verdict {
+        guard let target = expand(target, domain: domain), target.utf8.contains(UInt8(ascii: "."))
+        else {
+            throw Abort(
+                result: .permerror, reason: describe("does not name a domain", term, domain))
         }
         let verdict = try evaluate(target)
         guard verdict.result != .none else {
-            throw Abort(result: .permerror, reason: describe("leads to no SPF record", term, domain))
+            throw Abort(
+                result: .permerror, reason: describe("leads to no SPF record", term, domain))
         }
         return verdict
     }
@@ -97,17 +111,23 @@ struct SPFEvaluator {
         switch SPF.select(at: domain, resolver: resolver) {
         case .record(let record, _): return record
         case .none: return nil
-        case .several(let count): throw Abort(result: .permerror, reason: "\(count) SPF records at \(name)")
-        case .syntaxError(let term): throw Abort(result: .permerror, reason: describe("is a syntax error", term, domain))
-        case .temporaryFailure(let reason): throw Abort(result: .temperror, reason: "TXT \(name): \(reason)")
+        case .several(let count):
+            throw Abort(result: .permerror, reason: "\(count) SPF records at \(name)")
+        case .syntaxError(let term):
+            throw Abort(result: .permerror, reason: describe("is a syntax error", term, domain))
+        case .temporaryFailure(let reason):
+            throw Abort(result: .temperror, reason: "TXT \(name): \(reason)")
         }
     }
 
-    private mutating func matches(_ directive: SPFRecord.Directive, domain: String) throws(Abort) -> Bool {
+    private mutating func matches(
+        _ directive: SPFRecord.Directive, domain: String
+    ) throws(Abort) -> Bool {
         let text = directive.text
         switch directive.mechanism {
         case .all: return true
-        case .ip4(let network, let prefix), .ip6(let network, let prefix): return address.matches(network, prefix: prefix)
+        case .ip4(let network, let prefix), .ip6(let network, let prefix):
+            return address.matches(network, prefix: prefix)
         case .include(let target):
             try count(text, domain)
             return try evaluate(target, of: text, domain).result == .pass
@@ -130,7 +150,8 @@ struct SPFEvaluator {
         case .ptr(let target):
             try count(text, domain)
             guard let target = expand(target, domain: domain) else { return false }
-            for name in try clientNames(text, domain) where DomainName.isEqualOrBelow(name, target) {
+            for name in try clientNames(text, domain) where DomainName.isEqualOrBelow(name, target)
+            {
                 if confirm(name) { return true }
             }
             return false
@@ -148,7 +169,9 @@ struct SPFEvaluator {
         lookups += 1
         guard lookups <= SPF.maximumLookups else {
             throw Abort(
-                result: .permerror, reason: describe("is beyond \(SPF.maximumLookups) terms that query the DNS", term, domain))
+                result: .permerror,
+                reason: describe(
+                    "is beyond \(SPF.maximumLookups) terms that query the DNS", term, domain))
         }
     }
 
@@ -162,7 +185,9 @@ struct SPFEvaluator {
         switch resolver.query(name, type) {
         case .records(let records) where !records.isEmpty: return records
         case .temporaryFailure(let reason):
-            throw Abort(result: .temperror, reason: describe("\(type.rawValue) look-up: \(reason)", term, domain))
+            throw Abort(
+                result: .temperror,
+                reason: describe("\(type.rawValue) look-up: \(reason)", term, domain))
         case .records, .noData, .nxDomain:
             try countVoid(term, domain)
             return []
@@ -176,22 +201,31 @@ struct SPFEvaluator {
         guard voidLookups <= SPF.maximumVoidLookups else {
             throw Abort(
                 result: .permerror,
-                reason: describe("is beyond \(SPF.maximumVoidLookups) terms that find nothing", term, domain))
+                reason: describe(
+                    "is beyond \(SPF.maximumVoidLookups) terms that find nothing", term, domain))
         }
     }
 
     /// A or AAAA records, by the family of the client.
-    private mutating func addresses(of name: String, _ term: String, _ domain: String) throws(Abort) -> [[UInt8]] {
+    private mutating func addresses(
+        of name: String, _ term: String, _ domain: String
+    ) throws(Abort) -> [[UInt8]] {
         try ask(name, address.isIPv4 ? .a : .aaaa, term, domain).compactMap {
             if case .address(let octets) = $0 { octets } else { nil }
         }
     }
 
-    private mutating func exchanges(of name: String, _ term: String, _ domain: String) throws(Abort) -> [String] {
+    private mutating func exchanges(
+        of name: String, _ term: String, _ domain: String
+    ) throws(Abort) -> [String] {
         var found: [(UInt16, String)] = []
-        for case .mx(let preference, let exchange) in try ask(name, .mx, term, domain) { found.append((preference, exchange)) }
+        for case .mx(let preference, let exchange) in try ask(name, .mx, term, domain) {
+            found.append((preference, exchange))
+        }
         guard found.count <= SPF.maximumExchanges else {
-            throw Abort(result: .permerror, reason: describe("has more than \(SPF.maximumExchanges) exchanges", term, domain))
+            throw Abort(
+                result: .permerror,
+                reason: describe("has more than \(SPF.maximumExchanges) exchanges", term, domain))
         }
         return found.sorted { $0.0 < $1.0 }.compactMap { DomainName.queryable($0.1) }
     }
@@ -235,7 +269,10 @@ struct SPFEvaluator {
         if bytes.last == UInt8(ascii: ".") { bytes = bytes.dropLast() }
         if bytes.count > DomainName.maximumQueryLength {
             // The dot before the first label that is kept may be one octet further left.
-            guard let dot = bytes.suffix(DomainName.maximumQueryLength + 1).firstIndex(of: UInt8(ascii: ".")) else { return nil }
+            guard
+                let dot = bytes.suffix(DomainName.maximumQueryLength + 1).firstIndex(
+                    of: UInt8(ascii: "."))
+            else { return nil }
             bytes = bytes[(dot + 1)...]
         }
         guard let name = String(validating: bytes, as: UTF8.self) else { return nil }
@@ -272,7 +309,9 @@ struct SPFEvaluator {
         termIsVoid = true
         let names = (try? clientNames("", domain)) ?? []
         termIsVoid = wasVoid
-        let below = names.filter { $0 == domain } + names.filter { $0 != domain && DomainName.isEqualOrBelow($0, domain) }
+        let below =
+            names.filter { $0 == domain }
+            + names.filter { $0 != domain && DomainName.isEqualOrBelow($0, domain) }
         let others = names.filter { !DomainName.isEqualOrBelow($0, domain) }
         for name in below + others where confirm(name) { return name }
         return "unknown"
@@ -282,7 +321,8 @@ struct SPFEvaluator {
     /// non-ASCII text.
     mutating func explanation(_ offered: OfferedExplanation, receiver: SPF.Receiver) -> String? {
         guard let name = expand(offered.target, domain: offered.domain),
-            case .records(let records) = resolver.query(name, .txt), records.count == 1, case .txt(let text)? = records.first,
+            case .records(let records) = resolver.query(name, .txt), records.count == 1,
+            case .txt(let text)? = records.first,
             let string = SPFMacroString(text[...], in: .explanation)
         else { return nil }
         let bytes = string.expand(limit: SPF.maximumExplanation) { letter in
@@ -292,7 +332,8 @@ struct SPFEvaluator {
             default: value(of: letter, domain: offered.domain)
             }
         }
-        guard bytes.count <= SPF.maximumExplanation, bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return nil }
+        guard bytes.count <= SPF.maximumExplanation, bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F })
+        else { return nil }
         return String(decoding: bytes, as: UTF8.self)
     }
 

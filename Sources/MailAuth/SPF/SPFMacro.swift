@@ -26,7 +26,8 @@ struct SPFMacroString: Sendable, Hashable {
     }
 
     private(set) var pieces: [Piece] = []
-    /// Whether the text ends in a macro-expand, `%%`, `%_` and `%-` included (RFC 7208 section 7.1, domain-end).
+    /// Whether the text ends in a macro-expand, `%%`, `%_` and `%-` included (RFC 7208
+    /// section 7.1, domain-end).
     private(set) var endsInMacro = false
 
     /// Parses a macro-string; nil for a syntax error. An explain-string may also contain spaces.
@@ -38,7 +39,8 @@ struct SPFMacroString: Sendable, Hashable {
             index += 1
             endsInMacro = false
             guard octet == UInt8(ascii: "%") else {
-                guard octet > 0x20 && octet < 0x7F || octet == 0x20 && context == .explanation else { return nil }
+                guard octet > 0x20 && octet < 0x7F || octet == 0x20 && context == .explanation
+                else { return nil }
                 literal.append(octet)
                 continue
             }
@@ -68,13 +70,17 @@ struct SPFMacroString: Sendable, Hashable {
     private static func expansion(_ text: ArraySlice<UInt8>, in context: Context) -> Expansion? {
         guard let first = text.first else { return nil }
         let letter = first.asciiLowercased
-        guard "slodiphv".utf8.contains(letter) || context == .explanation && "crt".utf8.contains(letter) else { return nil }
+        guard
+            "slodiphv".utf8.contains(letter)
+                || context == .explanation && "crt".utf8.contains(letter)
+        else { return nil }
         var rest = text.dropFirst()
         let digits = rest.prefix { (0x30...0x39).contains($0) }
         rest = rest[digits.endIndex...]
         var parts: Int?
         if !digits.isEmpty {
-            // A number above a name's label count keeps all labels, so it needs no more precision than this.
+            // A number above a name's label count keeps all labels, so it
+            // needs no more precision than this.
             let number = digits.reduce(0) { min($0 * 10 + Int($1 - 0x30), 1000) }
             guard number > 0 else { return nil }
             parts = number
@@ -102,7 +108,8 @@ struct SPFMacroString: Sendable, Hashable {
         let isAlphanumeric = { (octet: UInt8) in
             (0x30...0x39).contains(octet) || (0x61...0x7A).contains(octet.asciiLowercased)
         }
-        guard let first = label.first, let last = label.last, isAlphanumeric(first), isAlphanumeric(last),
+        guard let first = label.first, let last = label.last, isAlphanumeric(first),
+            isAlphanumeric(last),
             label.allSatisfy({ isAlphanumeric($0) || $0 == UInt8(ascii: "-") }),
             label.contains(where: { !(0x30...0x39).contains($0) })
         else { return nil }
@@ -147,7 +154,8 @@ extension SPFMacroString.Expansion {
         guard escapes else { return result }
         return result.flatMap { octet -> [UInt8] in
             let isUnreserved =
-                (0x30...0x39).contains(octet) || (0x61...0x7A).contains(octet.asciiLowercased) || "-._~".utf8.contains(octet)
+                (0x30...0x39).contains(octet) || (0x61...0x7A).contains(octet.asciiLowercased)
+                || "-._~".utf8.contains(octet)
             return isUnreserved ? [octet] : Hex.escape(octet, mark: "%")
         }
     }

@@ -37,17 +37,22 @@ struct SPFRecord: Sendable {
 
     /// Recently read records.
     static let parsed = ParsedRecords<Result<SPFRecord, SyntaxError>> { text in
-        do throws(SyntaxError) { return .success(try SPFRecord(parsing: text)) } catch { return .failure(error) }
+        do throws(SyntaxError) { return .success(try SPFRecord(parsing: text)) } catch {
+            return .failure(error)
+        }
     }
 
     private(set) var directives: [Directive] = []
     private(set) var redirect: Redirect?
     private(set) var explanation: SPFMacroString?
 
-    /// Whether a TXT record is an SPF record: `v=spf1`, then a space or the end (RFC 7208 section 4.5).
+    /// Whether a TXT record is an SPF record: `v=spf1`, then a space or the
+    /// end (RFC 7208 section 4.5).
     static func isSPF(_ text: [UInt8]) -> Bool {
         let version = "v=spf1".utf8
-        guard text.count >= version.count, zip(text, version).allSatisfy({ $0.asciiLowercased == $1 }) else { return false }
+        guard text.count >= version.count,
+            zip(text, version).allSatisfy({ $0.asciiLowercased == $1 })
+        else { return false }
         return text.count == version.count || text[version.count] == 0x20
     }
 
@@ -62,7 +67,9 @@ struct SPFRecord: Sendable {
     private mutating func add(_ term: ArraySlice<UInt8>) throws(SyntaxError) -> Bool {
         // The first of `:`, `/` and `=` distinguishes a modifier from a directive, as `=` never
         // follows the name of a mechanism.
-        let mark = term.firstIndex { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/") }
+        let mark = term.firstIndex {
+            $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/")
+        }
         if let mark, term[mark] == UInt8(ascii: "=") {
             return addModifier(name: term[..<mark], value: term[(mark + 1)...], term: term)
         }
@@ -75,22 +82,32 @@ struct SPFRecord: Sendable {
         case UInt8(ascii: "?"): (result, rest) = (.neutral, rest.dropFirst())
         default: break
         }
-        let name = String(decoding: rest[..<(mark ?? rest.endIndex)].map(\.asciiLowercased), as: UTF8.self)
-        guard let mechanism = Self.mechanism(name, argument: mark.map { rest[$0...] } ?? []) else { return false }
-        directives.append(Directive(result: result, mechanism: mechanism, text: Self.printable(term)))
+        let name = String(
+            decoding: rest[..<(mark ?? rest.endIndex)].map(\.asciiLowercased), as: UTF8.self)
+        guard let mechanism = Self.mechanism(name, argument: mark.map { rest[$0...] } ?? []) else {
+            return false
+        }
+        directives.append(
+            Directive(result: result, mechanism: mechanism, text: Self.printable(term)))
         return true
     }
 
-    private mutating func addModifier(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, term: ArraySlice<UInt8>) -> Bool {
+    private mutating func addModifier(
+        name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, term: ArraySlice<UInt8>
+    ) -> Bool {
         guard let first = name.first, first.isASCIILetter,
             name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || "-_.".utf8.contains($0) })
         else { return false }
         switch String(decoding: name.map(\.asciiLowercased), as: UTF8.self) {
         case "redirect":
-            guard redirect == nil, let target = SPFMacroString.domainSpec(value) else { return false }
+            guard redirect == nil, let target = SPFMacroString.domainSpec(value) else {
+                return false
+            }
             redirect = Redirect(target: target, text: Self.printable(term))
         case "exp":
-            guard explanation == nil, let target = SPFMacroString.domainSpec(value) else { return false }
+            guard explanation == nil, let target = SPFMacroString.domainSpec(value) else {
+                return false
+            }
             explanation = target
         default:
             guard SPFMacroString(value, in: .term) != nil else { return false }
@@ -104,28 +121,36 @@ struct SPFRecord: Sendable {
         switch name {
         case "all": return argument.isEmpty ? .all : nil
         case "include", "exists":
-            guard argument.first == colon, let domain = SPFMacroString.domainSpec(argument.dropFirst()) else { return nil }
+            guard argument.first == colon,
+                let domain = SPFMacroString.domainSpec(argument.dropFirst())
+            else { return nil }
             return name == "include" ? .include(domain) : .exists(domain)
         case "ptr":
             if argument.isEmpty { return .ptr(nil) }
-            guard argument.first == colon, let domain = SPFMacroString.domainSpec(argument.dropFirst()) else { return nil }
+            guard argument.first == colon,
+                let domain = SPFMacroString.domainSpec(argument.dropFirst())
+            else { return nil }
             return .ptr(domain)
         case "a", "mx":
             guard let (rest, prefix4, prefix6) = dualPrefix(argument) else { return nil }
             var domain: SPFMacroString?
             if !rest.isEmpty {
-                guard rest.first == colon, let parsed = SPFMacroString.domainSpec(rest.dropFirst()) else { return nil }
+                guard rest.first == colon, let parsed = SPFMacroString.domainSpec(rest.dropFirst())
+                else { return nil }
                 domain = parsed
             }
             return name == "a"
-                ? .a(domain, prefix4: prefix4, prefix6: prefix6) : .mx(domain, prefix4: prefix4, prefix6: prefix6)
+                ? .a(domain, prefix4: prefix4, prefix6: prefix6)
+                : .mx(domain, prefix4: prefix4, prefix6: prefix6)
         case "ip4", "ip6":
             guard argument.first == colon else { return nil }
             var network = argument.dropFirst()
             let width = name == "ip4" ? 32 : 128
             var prefix = width
             if let slash = network.firstIndex(of: UInt8(ascii: "/")) {
-                guard let number = Self.prefix(network[(slash + 1)...], maximum: width) else { return nil }
+                guard let number = Self.prefix(network[(slash + 1)...], maximum: width) else {
+                    return nil
+                }
                 prefix = number
                 network = network[..<slash]
             }
@@ -135,11 +160,16 @@ struct SPFRecord: Sendable {
         }
     }
 
-    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil if a length is out of range or has a leading zero.
-    private static func dualPrefix(_ text: ArraySlice<UInt8>) -> (rest: ArraySlice<UInt8>, Int, Int)? {
+    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil if a length is out of
+    /// range or has a leading zero.
+    private static func dualPrefix(
+        _ text: ArraySlice<UInt8>
+    ) -> (rest: ArraySlice<UInt8>, Int, Int)? {
         let slash = UInt8(ascii: "/")
         var (rest, prefix4, prefix6) = (text, 32, 128)
-        func digitsAtEnd() -> ArraySlice<UInt8> { rest.suffix(while: { (0x30...0x39).contains($0) }) }
+        func digitsAtEnd() -> ArraySlice<UInt8> {
+            rest.suffix(while: { (0x30...0x39).contains($0) })
+        }
         var digits = digitsAtEnd()
         if !digits.isEmpty, rest[..<digits.startIndex].suffix(2).elementsEqual([slash, slash]) {
             guard let number = prefix(digits, maximum: 128) else { return nil }
@@ -157,7 +187,8 @@ struct SPFRecord: Sendable {
 
     /// `0`, or digits without a leading zero, up to a maximum.
     private static func prefix(_ digits: ArraySlice<UInt8>, maximum: Int) -> Int? {
-        guard (1...3).contains(digits.count), digits.count == 1 || digits.first != UInt8(ascii: "0"),
+        guard (1...3).contains(digits.count),
+            digits.count == 1 || digits.first != UInt8(ascii: "0"),
             digits.allSatisfy({ (0x30...0x39).contains($0) })
         else { return nil }
         let number = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
@@ -167,7 +198,9 @@ struct SPFRecord: Sendable {
     /// Maximum octets of a term that a reason quotes.
     private static let quotedLength = 100
 
-    private static func printable(_ term: ArraySlice<UInt8>) -> String { DomainName.printable(term.prefix(quotedLength)) }
+    private static func printable(_ term: ArraySlice<UInt8>) -> String {
+        DomainName.printable(term.prefix(quotedLength))
+    }
 }
 
 extension ArraySlice where Element == UInt8 {

@@ -38,12 +38,15 @@ extension SPF {
         case temporaryFailure(String)
     }
 
-    /// Queries TXT records only (section 3.1), keeps those that begin with `v=spf1`, and parses if there is exactly one.
+    /// Queries TXT records only (section 3.1), keeps those that begin with `v=spf1`, and parses
+    /// if there is exactly one.
     static func select(at domain: String, resolver: any DNSResolver) -> Selection {
         let texts: [[UInt8]]
         switch resolver.query(domain, .txt) {
         case .records(let records):
-            texts = records.compactMap { if case .txt(let text) = $0, SPFRecord.isSPF(text) { text } else { nil } }
+            texts = records.compactMap {
+                if case .txt(let text) = $0, SPFRecord.isSPF(text) { text } else { nil }
+            }
         case .noData, .nxDomain: return .none
         case .temporaryFailure(let reason): return .temporaryFailure(reason)
         }

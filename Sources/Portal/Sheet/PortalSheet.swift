@@ -70,14 +70,19 @@ extension PortalPage {
     func addSheetRoutes(to routes: Routes) {
         guard provider != nil else { return }
         step(routes, .get, "/sign-in") { request in
-            // GET may send the response or sign out; requests that only check the page (HEAD) must do neither.
+            // GET may send the response or sign out; requests that only
+            // check the page (HEAD) must do neither.
             guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
             if let name = request.query("message") { return try await tell(request, name) }
-            if let handle = request.query("end_session")?.text { return try await showSignOut(request, handle) }
+            if let handle = request.query("end_session")?.text {
+                return try await showSignOut(request, handle)
+            }
             return try await showSheet(request)
         }
         step(routes, .post, "/sign-in") { request in
-            if let handle = request.form["end_session"]?.text { return try await signOut(request, handle) }
+            if let handle = request.form["end_session"]?.text {
+                return try await signOut(request, handle)
+            }
             return try await once(request) { try await decide($0) }
         }
     }
@@ -85,37 +90,52 @@ extension PortalPage {
     /// Tells the user in their language why an app gets no answer. Anyone can link to this page,
     /// but only to these fixed texts.
     private func tell(_ request: PortalRequest, _ name: WireText) async throws -> Response {
-        guard let message = SignInMessage.all.first(where: { WireText($0.name) == name }) else { throw PortalRefusal.notFound }
+        guard let message = SignInMessage.all.first(where: { WireText($0.name) == name }) else {
+            throw PortalRefusal.notFound
+        }
         // A signed-in user must not read that they are signed out, even if a link leads here.
-        if case .signedOut = message, try await session(request) != nil { return request.redirect("/me") }
+        if case .signedOut = message, try await session(request) != nil {
+            return request.redirect("/me")
+        }
         let language = request.language
         let title = language.text(message.title)
         return try request.html(
-            RefusalView(title: title, text: message.sentences.map { language.text($0) }.joined(separator: " ")), title: title,
+            RefusalView(
+                title: title,
+                text: message.sentences.map { language.text($0) }.joined(separator: " ")),
+            title: title,
             status: message.isError ? .badRequest : .ok)
     }
 
     /// The app's name, icon and team for the page. Blocks. Throws `PortalRefusal` if the app was
     /// removed in the meantime.
     func appearance(_ sheet: OpenSheet) throws -> (name: String?, hasIcon: Bool, teamName: String) {
-        guard let shown = try store.apps.appearance(clientID: sheet.request.clientID) else { throw PortalRefusal.over }
+        guard let shown = try store.apps.appearance(clientID: sheet.request.clientID) else {
+            throw PortalRefusal.over
+        }
         return shown
     }
 
     // MARK: The next step
 
-    func step(_ sheet: OpenSheet, _ session: PageSession?) async throws -> (SheetStep, StandingConsent?) {
+    func step(
+        _ sheet: OpenSheet, _ session: PageSession?
+    ) async throws -> (SheetStep, StandingConsent?) {
         let clientID = sheet.request.clientID
         let (isOther, consent, level) = try await pool.run {
             let hinted = try sheet.pending.subjectHint.map { hint in
                 (user: try store.provider.userID(hint: hint, clientID: clientID, now: now()), ())
             }
-            let consent = try session.flatMap { try store.provider.consent(user: $0.userID, clientID: clientID) }
+            let consent = try session.flatMap {
+                try store.provider.consent(user: $0.userID, clientID: clientID)
+            }
             let level = try session.map { try self.level(sheet, for: $0) } ?? .any
             return (hinted.map { $0.user != session?.userID } ?? false, consent, level)
         }
         return (
-            SheetStep(sheet.pending, session: session, isOther: isOther, consent: consent, level: level), consent
+            SheetStep(
+                sheet.pending, session: session, isOther: isOther, consent: consent, level: level),
+            consent
         )
     }
 
@@ -123,7 +143,9 @@ extension PortalPage {
     func sheet(_ handle: String) async throws -> OpenSheet? {
         let time = now()
         return try await pool.run {
-            try store.authorizations.open(handle, now: time).map { OpenSheet(handle: handle, pending: $0) }
+            try store.authorizations.open(handle, now: time).map {
+                OpenSheet(handle: handle, pending: $0)
+            }
         }
     }
 
@@ -132,7 +154,9 @@ extension PortalPage {
     /// - Parameter told: the notice for a sign-in that the form did not cause: another user may
     ///   have sent the form.
     func goOn(_ request: PortalRequest, told: PortalNotice? = nil) async throws -> Response? {
-        if let sheet = request.sheet, sheet.pending.isFinished { return try await finished(request, sheet) }
+        if let sheet = request.sheet, sheet.pending.isFinished {
+            return try await finished(request, sheet)
+        }
         guard let session = try await session(request) else { return nil }
         guard let sheet = request.sheet else { return request.redirect("/me", told: told) }
         if case .door = try await step(sheet, session).0 { return nil }
@@ -146,9 +170,12 @@ extension PortalPage {
         let title = language.text("This sign-in is finished")
         let view = RefusalView(
             title: title,
-            text: language.text("Go back to {team}. If you are not signed in there, start again there.", ["team": team]),
+            text: language.text(
+                "Go back to {team}. If you are not signed in there, start again there.",
+                ["team": team]),
             back: WebOrigin(sheet.request.target.redirectURI).map {
-                RefusalView.Back(target: $0.description, label: language.text("Back to {team}", ["team": team]))
+                RefusalView.Back(
+                    target: $0.description, label: language.text("Back to {team}", ["team": team]))
             })
         return try request.html(view, title: title)
     }
@@ -169,29 +196,37 @@ extension PortalPage {
     }
 
     private func ask(
-        _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, isKnown: Bool,
+        _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession,
+        _ consent: StandingConsent?, isKnown: Bool,
         problem: SheetChoice.Problem? = nil
     ) async throws -> Response {
         let clientID = sheet.request.clientID
         let (app, user, inboxes) = try await pool.run {
             (
                 try appearance(sheet), try store.users.user(session.userID),
-                try store.inboxes.inboxes(user: session.userID).filter { $0.isVerified && !$0.isReplyOnly }
+                try store.inboxes.inboxes(user: session.userID).filter {
+                    $0.isVerified && !$0.isReplyOnly
+                }
             )
         }
         let scopes = sheet.request.scopes
-        // While the user uses any of the team's apps, the address that the team has does not change.
+        // While the user uses any of the team's apps, the address that
+        // the team has does not change.
         let isSettled = consent?.isTeamsLive ?? false
         let chosen = Self.standingInbox(consent, inboxes)
         let typed = SheetChoice(request.form)
-        let name = request.form["decision"] == nil ? consent?.name ?? PersonName(stored: user.name) : typed.name
+        let name =
+            request.form["decision"] == nil
+            ? consent?.name ?? PersonName(stored: user.name) : typed.name
         func address(_ inbox: Inbox?) -> String? { inbox.map { PortalText.address($0.address) } }
         let showsAddress = isSettled && scopes.contains(UserScope.email)
         let view = SheetView(
             csrf: request.sessionToken.map(PortalCSRF.token), team: app.teamName, app: app.name,
-            icon: app.hasIcon ? clientID : nil, initial: PortalText.initial(app.teamName), clientID: clientID,
+            icon: app.hasIcon ? clientID : nil, initial: PortalText.initial(app.teamName),
+            clientID: clientID,
             isKnown: isKnown, asksName: !isKnown && UserScope.haveName(scopes),
-            asksEmail: !isKnown && scopes.contains(UserScope.email) && !isSettled, firstName: name.given,
+            asksEmail: !isKnown && scopes.contains(UserScope.email) && !isSettled,
+            firstName: name.given,
             lastName: name.family,
             problem: problem.map { problem in
                 switch problem {
@@ -202,9 +237,11 @@ extension PortalPage {
                         ["n": String(place)])
                 }
             }, sharesEmail: !typed.hidesEmail,
-            inboxes: inboxes.count > 1 ? inboxes.map { InboxOption($0, isChosen: $0.number == chosen) } : [],
+            inboxes: inboxes.count > 1
+                ? inboxes.map { InboxOption($0, isChosen: $0.number == chosen) } : [],
             inbox: address(inboxes.first { $0.number == chosen } ?? inboxes.first),
-            address: showsAddress && consent?.emailKind == .privateRelay ? consent?.address?.wireForm : nil,
+            address: showsAddress && consent?.emailKind == .privateRelay
+                ? consent?.address?.wireForm : nil,
             hasOwnAddress: showsAddress && consent?.emailKind == .real,
             account: address(inboxes.first { $0.number == session.inboxNumber }))
         return try request.html(
@@ -232,14 +269,18 @@ extension PortalPage {
         switch (request.form["decision"], session) {
         case ("cancel", _):
             let time = now()
-            let isFirst = try await pool.run { try store.authorizations.finish(sheet.handle, now: time) }
+            let isFirst = try await pool.run {
+                try store.authorizations.finish(sheet.handle, now: time)
+            }
             guard isFirst || request.repetition == .done else {
                 return try await finished(request, sheet)
             }
-            return try await refuse(request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))
+            return try await refuse(
+                request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))
         case ("other", let session?):
             try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) }
-            return request.redirect(request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
+            return request.redirect(
+                request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
         case ("continue", let session?):
             let (step, consent) = try await step(sheet, session)
             // The decision is made again with the current state: the session may be too old now,
@@ -249,7 +290,8 @@ extension PortalPage {
             }
             let choice = SheetChoice(request.form)
             if let problem = choice.problem {
-                return try await ask(request, sheet, session, consent, isKnown: isKnown, problem: problem)
+                return try await ask(
+                    request, sheet, session, consent, isKnown: isKnown, problem: problem)
             }
             return try await answer(request, sheet, session, consent, isKnown ? nil : choice)
         default: return request.redirect(request.step(Self.sheetPath))
@@ -259,11 +301,14 @@ extension PortalPage {
     /// Sends the app its response.
     /// - Parameter choice: nil if the app already has everything.
     private func answer(
-        _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, _ choice: SheetChoice?
+        _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession,
+        _ consent: StandingConsent?, _ choice: SheetChoice?
     ) async throws -> Response {
         guard let provider else { throw PortalRefusal.over }
         let (asked, time) = (sheet.request, now())
-        let algorithm = try await pool.run { try store.clients.client(asked.clientID)?.identityTokenAlgorithm } ?? "ES256"
+        let algorithm =
+            try await pool.run { try store.clients.client(asked.clientID)?.identityTokenAlgorithm }
+            ?? "ES256"
         let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
         let change = Self.change(session, time)
         let found = try await pool.run { () -> String? in
@@ -271,17 +316,23 @@ extension PortalPage {
             if !session.needsTwoFactors, try level(sheet, for: session) > .any {
                 try store.authenticators.require(true, user: session.userID, change)
             }
-            if let again = try store.authorizations.ticketAgain(sheet.handle, of: session.userID, now: time) { return again }
+            if let again = try store.authorizations.ticketAgain(
+                sheet.handle, of: session.userID, now: time)
+            {
+                return again
+            }
             var authorization = ProviderAuthorization(
                 grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID),
-                redirectURI: asked.target.redirectURI, scopes: asked.scopes, nonce: asked.nonce, challenge: asked.challenge,
+                redirectURI: asked.target.redirectURI, scopes: asked.scopes, nonce: asked.nonce,
+                challenge: asked.challenge,
                 orgID: nil, authenticatedAt: session.authenticatedAt)
             authorization.method = session.authentication
             authorization.signIn = session.method
             authorization.session = session.number
             if let choice {
                 let stored = PersonName(stored: try store.users.user(session.userID).name)
-                let standing = Self.standingInbox(consent, try store.inboxes.inboxes(user: session.userID))
+                let standing = Self.standingInbox(
+                    consent, try store.inboxes.inboxes(user: session.userID))
                 choice.apply(to: &authorization, storedName: stored, standingInbox: standing)
             }
             // Only the data that the user saw: a name that they removed does not come from the
@@ -289,16 +340,19 @@ extension PortalPage {
             let name = choice?.name ?? PersonName(given: nil, family: nil)
             var ticket = ""
             do {
-                _ = try store.provider.authorize(authorization, statuses: provider.statuses, change) {
+                _ = try store.provider.authorize(authorization, statuses: provider.statuses, change)
+                {
                     given, connection throws(StoreFailure) in
                     ticket = try store.authorizations.answer(
-                        connection, sheet.handle, with: AuthorizationResponse(asked, given), of: session.userID, now: time)
+                        connection, sheet.handle, with: AuthorizationResponse(asked, given),
+                        of: session.userID, now: time)
                 } finish: { issued throws(StoreFailure) in
                     try AuthorizationAnswer(issued, name: name, maker)
                 }
             } catch let failure as StoreFailure where failure.code == .refused(.exists) {
                 // The user pressed the button twice, and the other press was faster.
-                return try store.authorizations.ticketAgain(sheet.handle, of: session.userID, now: time)
+                return try store.authorizations.ticketAgain(
+                    sheet.handle, of: session.userID, now: time)
             }
             return ticket
         }
@@ -306,25 +360,35 @@ extension PortalPage {
         return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
     }
 
-    /// Sends the error at once, from any browser: it is useless to anyone but the app, and nothing is stored for a person who
-    /// is not signed in.
-    private func refuse(_ request: PortalRequest, _ sheet: OpenSheet, _ error: AuthorizationError) async throws -> Response {
+    /// Sends the error at once, from any browser: it is useless to anyone but the app, and nothing
+    /// is stored for a person who is not signed in.
+    private func refuse(
+        _ request: PortalRequest, _ sheet: OpenSheet, _ error: AuthorizationError
+    ) async throws -> Response {
         let target = sheet.request.target
         let registered = try await pool.run {
             try store.openIDClients.authorizationClient(sheet.request.clientID)?.redirectURIs ?? []
         }
-        guard registered.contains(where: { RedirectURI.matches(target.redirectURI, registered: $0) }) else {
+        guard
+            registered.contains(where: { RedirectURI.matches(target.redirectURI, registered: $0) })
+        else {
             throw PortalRefusal.over
         }
         let language = request.language
-        let words = PassingWords(language: language.tag, isRightToLeft: language.isRightToLeft) { language.text($0) }
+        let words = PassingWords(language: language.tag, isRightToLeft: language.isRightToLeft) {
+            language.text($0)
+        }
         switch AuthorizationResponse(target, error).rendered(words) {
         case .redirect(let address): return request.redirect(address)
         case .page(let page):
-            var headers: HTTPFields = [.cacheControl: "no-store", .contentSecurityPolicy: page.policy]
+            var headers: HTTPFields = [
+                .cacheControl: "no-store", .contentSecurityPolicy: page.policy,
+            ]
             headers.append(PortalHeaders.referrer(page.referrerPolicy))
             headers.append(PortalHeaders.frames)
-            return Response(type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: page.html))
+            return Response(
+                type: "text/html; charset=utf-8", headers: headers,
+                body: ByteBuffer(string: page.html))
         }
     }
 }

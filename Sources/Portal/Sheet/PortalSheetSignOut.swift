@@ -21,12 +21,15 @@ extension PortalPage {
             return try await afterSignOut(request, handle, nil)
         }
         let meant = try await pool.run {
-            guard let subject = ended.subject, let clientID = ended.clientID else { return nil as String? }
+            guard let subject = ended.subject, let clientID = ended.clientID else {
+                return nil as String?
+            }
             return try store.provider.userID(hint: subject, clientID: clientID, now: now())
         }
         guard meant == session.userID else {
             return try request.html(
-                SignOutView(csrf: PortalCSRF.token(for: token), endSession: handle), title: request.language.text("Sign out?"))
+                SignOutView(csrf: PortalCSRF.token(for: token), endSession: handle),
+                title: request.language.text("Sign out?"))
         }
         return try await afterSignOut(request, handle, session)
     }
@@ -48,9 +51,13 @@ extension PortalPage {
         _ request: PortalRequest, _ handle: String, _ session: PageSession?
     ) async throws -> Response {
         guard let provider else { throw PortalRefusal.over }
-        if let session { try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) } }
+        if let session {
+            try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) }
+        }
         return request.redirect(
             "\(provider.issuer)/auth/signed-out?request=\(handle)",
-            cookies: session == nil ? [] : [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+            cookies: session == nil
+                ? []
+                : [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
     }
 }

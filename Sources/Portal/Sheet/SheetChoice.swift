@@ -20,7 +20,9 @@ struct SheetChoice: Hashable {
     init(_ form: FormBody) {
         hidesEmail = form["email"] != "share"
         inbox = form["inbox"].flatMap(\.integer)
-        func typed(_ field: WireText) -> String? { form[field]?.text.trimmingCharacters(in: .whitespaces) }
+        func typed(_ field: WireText) -> String? {
+            form[field]?.text.trimmingCharacters(in: .whitespaces)
+        }
         name = PersonName(given: typed("first_name"), family: typed("last_name"))
     }
 
@@ -42,8 +44,8 @@ struct SheetChoice: Hashable {
 
     /// - Parameters:
     ///   - storedName: the user's, if there is one.
-    ///   - standingInbox: the inbox that mail goes to by default. Leaving it selected is not a choice for this app alone: mail
-    ///     follows when the user changes the default.
+    ///   - standingInbox: the inbox that mail goes to by default. Leaving it selected is not a
+    ///     choice for this app alone: mail follows when the user changes the default.
     func apply(
         to authorization: inout ProviderAuthorization, storedName: PersonName, standingInbox: Int64?
     ) {

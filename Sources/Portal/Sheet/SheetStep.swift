@@ -23,24 +23,30 @@ enum SheetStep: Hashable {
     ///   - consent: that of the user; nil if there is none.
     ///   - level: how surely the user must have signed in.
     init(
-        _ pending: PendingAuthorization, session: PageSession?, isOther: Bool, consent: StandingConsent?, level: SignInLevel
+        _ pending: PendingAuthorization, session: PageSession?, isOther: Bool,
+        consent: StandingConsent?, level: SignInLevel
     ) {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
-        guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt) else {
+        guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt)
+        else {
             // A different user who signed in for this very request is not sent to sign in again:
             // that would never end.
             let isOver = isOther && session.map { pending.isFollowed(by: $0.createdAt) } ?? false
             self =
                 isSilent || isOver
-                ? .refuse(AuthorizationError(.loginRequired, isOver ? "another user is signed in" : "the user is not signed in"))
+                ? .refuse(
+                    AuthorizationError(
+                        .loginRequired,
+                        isOver ? "another user is signed in" : "the user is not signed in"))
                 : .door
             return
         }
         guard session.level >= level else {
             self =
                 isSilent
-                ? .refuse(AuthorizationError(.loginRequired, "the user must show a second factor")) : .secondFactor
+                ? .refuse(AuthorizationError(.loginRequired, "the user must show a second factor"))
+                : .secondFactor
             return
         }
         let isKnown =
@@ -49,7 +55,10 @@ enum SheetStep: Hashable {
                     && (consent.sharesEmail || !asked.scopes.contains(UserScope.email))
             } ?? false
         if isSilent {
-            self = isKnown ? .answer(session) : .refuse(AuthorizationError(.consentRequired, "the user has not consented yet"))
+            self =
+                isKnown
+                ? .answer(session)
+                : .refuse(AuthorizationError(.consentRequired, "the user has not consented yet"))
         } else {
             self = .ask(session, isKnown: isKnown && !asked.prompts.contains(.consent))
         }

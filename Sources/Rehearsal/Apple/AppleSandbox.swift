@@ -6,7 +6,8 @@ import Logging
 import MailCrypto
 import ServiceLifecycle
 
-/// All data is in memory, and lost at the end. The keys are made at each start and are valid nowhere else.
+/// All data is in memory, and lost at the end. The keys are made at each start and
+/// are valid nowhere else.
 package enum AppleSandbox {
     /// The sandbox's settings.
     package struct Settings: Sendable {
@@ -32,15 +33,18 @@ package enum AppleSandbox {
     ///   - logger: gets a line for each refusal.
     ///   - announce: called with `http://127.0.0.1:PORT` once it listens.
     package static func run(
-        _ settings: Settings, now: @escaping @Sendable () -> Int64, logger: Logger, announce: @escaping @Sendable (String) -> Void
+        _ settings: Settings, now: @escaping @Sendable () -> Int64, logger: Logger,
+        announce: @escaping @Sendable (String) -> Void
     ) async throws {
         let keys = try (0...AppleState.publishedKeys).map { _ in try AppleSigningKey.generate() }
         let state = AppleState(
-            seed: settings.seed, secret: try SecureRandom.bytes(count: 32), keys: Array(keys.dropLast()),
+            seed: settings.seed, secret: try SecureRandom.bytes(count: 32),
+            keys: Array(keys.dropLast()),
             strayKey: keys[AppleState.publishedKeys], auto: settings.auto)
         let place = AppleStatePlace(state, auto: settings.auto, now: now, logger: logger)
         let sender = AppleEventSender()
-        var listener = APISettings(host: "127.0.0.1", port: settings.port, requestsPerSecond: requestsPerSecond)
+        var listener = APISettings(
+            host: "127.0.0.1", port: settings.port, requestsPerSecond: requestsPerSecond)
         listener.listenSetting = "--port"
         let views = try AppleViews()
         let api = APIService(
@@ -55,7 +59,8 @@ package enum AppleSandbox {
             announce("http://\(address)")
         }
         var group = ServiceGroupConfiguration(
-            services: [.init(service: api)], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: [.init(service: api)], gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(10)
         do {
             try await ServiceGroup(configuration: group).run()

@@ -43,6 +43,8 @@ package enum FraudPage {
                 + row.dropFirst().map { "<td>\(HTMLText.escaped($0))</td>" }.joined() + "</tr>"
         }
         return ReportPage.scrolling(
-            name, "<table>\n<thead><tr>\(head)</tr></thead>\n<tbody>\n\(body.joined(separator: "\n"))\n</tbody></table>")
+            name,
+            "<table>\n<thead><tr>\(head)</tr></thead>\n<tbody>\n\(body.joined(separator: "\n"))\n</tbody></table>"
+        )
     }
 }

@@ -31,7 +31,9 @@ package struct FraudCount: Sendable, Equatable {
     var cost = 0
 
     /// Cost of an account in US cents; nil if no one signed up.
-    package var centsForAccount: Double? { signUps.questions == 0 ? nil : Double(cost) / Double(signUps.questions) / 100 }
+    package var centsForAccount: Double? {
+        signUps.questions == 0 ? nil : Double(cost) / Double(signUps.questions) / 100
+    }
 }
 
 /// The end of a request.
@@ -53,11 +55,15 @@ package struct FraudReport: Sendable {
     mutating func add(_ kind: Kind, _ what: Step.What, _ end: QuestionEnd) {
         var count = counts[kind] ?? FraudCount()
         defer { counts[kind] = count }
-        guard case .attack(let attack) = kind else { return note(&count, what, end, price: 0, isFraud: false) }
+        guard case .attack(let attack) = kind else {
+            return note(&count, what, end, price: 0, isFraud: false)
+        }
         note(&count, what, end, price: attack.price, isFraud: true)
     }
 
-    private mutating func note(_ count: inout FraudCount, _ what: Step.What, _ end: QuestionEnd, price: Int, isFraud: Bool) {
+    private mutating func note(
+        _ count: inout FraudCount, _ what: Step.What, _ end: QuestionEnd, price: Int, isFraud: Bool
+    ) {
         let isAsked: Bool
         var score = 0
         switch end {
@@ -94,7 +100,9 @@ package struct FraudReport: Sendable {
         }
     }
 
-    private static func share(_ asked: FraudCount.Asked) -> String { asked.questions == 0 ? "-" : Figures.percent(asked.share) }
+    private static func share(_ asked: FraudCount.Asked) -> String {
+        asked.questions == 0 ? "-" : Figures.percent(asked.share)
+    }
 
     /// A row for each attack: its name, sign-ups with a check, those from the 20th on, the first
     /// one, sign-ins, actions, cents for an account.
@@ -103,8 +111,10 @@ package struct FraudReport: Sendable {
             counts[.attack(attack)].map { count in
                 [
                     attack.rawValue, Self.share(count.signUps), Self.share(count.laterSignUps),
-                    count.signUps.questions == 0 ? "-" : count.firstAsked.map { "no. \($0)" } ?? "never",
-                    Self.share(count.signIns), Self.share(count.actions), count.centsForAccount.map(Figures.decimal) ?? "-",
+                    count.signUps.questions == 0
+                        ? "-" : count.firstAsked.map { "no. \($0)" } ?? "never",
+                    Self.share(count.signIns), Self.share(count.actions),
+                    count.centsForAccount.map(Figures.decimal) ?? "-",
                 ]
             }
         }
@@ -113,7 +123,9 @@ package struct FraudReport: Sendable {
     /// A row for each kind of people, and one for all: how many sign-ups, sign-ins and actions had
     /// to pass a check.
     package var peopleRows: [[String]] {
-        let kinds = People.allCases.compactMap { people in counts[.real(people)].map { (people.rawValue, $0) } }
+        let kinds = People.allCases.compactMap { people in
+            counts[.real(people)].map { (people.rawValue, $0) }
+        }
         return (kinds + [("all", people)]).map { name, count in
             [name, Self.share(count.signUps), Self.share(count.signIns), Self.share(count.actions)]
         }
@@ -126,11 +138,14 @@ package struct FraudReport: Sendable {
 
     /// Both tables.
     package var text: String {
-        [Self.table(Self.attackHeader, attackRows), "", Self.table(Self.peopleHeader, peopleRows)].joined(separator: "\n")
+        [Self.table(Self.attackHeader, attackRows), "", Self.table(Self.peopleHeader, peopleRows)]
+            .joined(separator: "\n")
     }
 
     private static func table(_ header: [String], _ rows: [[String]]) -> String {
-        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        let widths = header.indices.map { column in
+            ([header] + rows).map { $0[column].count }.max() ?? 0
+        }
         return ([header] + rows).map { row in
             let cells = row.enumerated().map { column, text in
                 let room = String(repeating: " ", count: widths[column] - text.count)

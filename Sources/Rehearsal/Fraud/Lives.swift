@@ -4,7 +4,8 @@ struct Lives {
     private let world: World
     private let population: Population
     private let start: Int64
-    /// Actors who are not users yet, in the order in which they join, so that the clock never goes back.
+    /// Actors who are not users yet, in the order in which they join, so that
+    /// the clock never goes back.
     private var waiting: ArraySlice<Int>
     /// The installation's name of an actor; nil for actors who are not users now.
     private var names: [Int: String] = [:]
@@ -31,12 +32,18 @@ struct Lives {
 
     /// Imports the people from another system.
     private mutating func bring() throws {
-        let brought = population.actors.indices.filter { population.actors[$0].kind == .real(.imported) }
+        let brought = population.actors.indices.filter {
+            population.actors[$0].kind == .real(.imported)
+        }
         var rows: [(user: String, inbox: String, since: Int64)] = []
         for (number, actor) in brought.enumerated() {
             names[actor] = "b\(number)"
             // Their consent is between a month and two years old.
-            rows.append(("b\(number)", population.actors[actor].inbox, start - Int64(30 + number * 37 % 700) * 86_400))
+            rows.append(
+                (
+                    "b\(number)", population.actors[actor].inbox,
+                    start - Int64(30 + number * 37 % 700) * 86_400
+                ))
         }
         world.set(start)
         try world.bring(rows)
@@ -86,7 +93,9 @@ struct Lives {
         return (report, questions)
     }
 
-    private mutating func ask(_ step: Step, _ name: String, passes: Bool) async throws -> World.Answer {
+    private mutating func ask(
+        _ step: Step, _ name: String, passes: Bool
+    ) async throws -> World.Answer {
         questions += 1
         if questions % 200 == 0 { try world.flush() }
         let event =
@@ -97,6 +106,7 @@ struct Lives {
             }
         let nonce = "n\(questions)"
         let token = try world.token(name, nonce: nonce)
-        return try await world.ask(event, token: token, nonce: nonce, network: step.network, passes: passes)
+        return try await world.ask(
+            event, token: token, nonce: nonce, network: step.network, passes: passes)
     }
 }

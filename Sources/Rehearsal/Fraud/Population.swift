@@ -30,7 +30,8 @@ package enum Attack: String, Sendable, CaseIterable {
     case takeover = "account take-over"
     case promo = "promo, relay inboxes"
 
-    /// The cost of an inbox and a network for one account, in hundredths of a US cent: assumed, like `CheckPrice`.
+    /// The cost of an inbox and a network for one account, in hundredths of a US cent:
+    /// assumed, like `CheckPrice`.
     var price: Int {
         switch self {
         case .disposable, .tags: 0
@@ -43,7 +44,8 @@ package enum Attack: String, Sendable, CaseIterable {
     }
 }
 
-/// The cost of passing a check, in hundredths of a US cent: a solving service; a script that reads the inbox; a person.
+/// The cost of passing a check, in hundredths of a US cent: a solving service; a script that reads
+/// the inbox; a person.
 enum CheckPrice {
     static func price(_ challenge: String) -> Int {
         switch challenge {
@@ -120,7 +122,9 @@ struct Population {
         return Int(state % UInt64(max(1, bound)))
     }
 
-    private mutating func moment(_ from: Int64 = 0, _ days: Int64 = days) -> Int64 { from + Int64(random(Int(days * Self.day))) }
+    private mutating func moment(_ from: Int64 = 0, _ days: Int64 = days) -> Int64 {
+        from + Int64(random(Int(days * Self.day)))
+    }
 
     private mutating func actor(_ kind: Kind, _ inbox: String, since: Int64 = 0) -> Int {
         actors.append(Actor(kind: kind, inbox: inbox, since: since))
@@ -146,7 +150,8 @@ struct Population {
                 kind == .relay
                 ? ["icloud.com", "duck.com", "simplelogin.com"][random(3)]
                 : random(10) < 8
-                    ? ["gmail.com", "outlook.com", "yahoo.com", "gmx.de"][random(4)] : "firm\(random(count / 8)).example"
+                    ? ["gmail.com", "outlook.com", "yahoo.com", "gmx.de"][random(4)]
+                    : "firm\(random(count / 8)).example"
             let network: String =
                 switch kind {
                 case .family: "home\(random(max(1, count / 30)))"
@@ -164,7 +169,9 @@ struct Population {
         let signUp = kind == .returning ? -180 * Self.day : moment()
         steps.append(Step(at: signUp, actor: person, what: .signUp, network: network))
         var at = kind == .returning ? moment() : signUp
-        if kind == .returning { steps.append(Step(at: at, actor: person, what: .signIn, network: network)) }
+        if kind == .returning {
+            steps.append(Step(at: at, actor: person, what: .signIn, network: network))
+        }
         while true {
             at += Int64(Self.day) / 2 + Int64(random(Int(6 * Self.day)))
             guard at < Self.days * Self.day else { break }
@@ -174,13 +181,18 @@ struct Population {
                 steps.append(Step(at: at, actor: person, what: .signUp, network: network))
                 continue
             }
-            steps.append(Step(at: at, actor: person, what: random(20) == 0 ? .sensitive : .signIn, network: network))
+            steps.append(
+                Step(
+                    at: at, actor: person, what: random(20) == 0 ? .sensitive : .signIn,
+                    network: network))
         }
     }
 
     private mutating func addImported(_ count: Int) {
         for number in 0..<count {
-            let person = actor(.real(.imported), "brought\(number)@\(["gmail.com", "outlook.com"][random(2)])", since: 0)
+            let person = actor(
+                .real(.imported), "brought\(number)@\(["gmail.com", "outlook.com"][random(2)])",
+                since: 0)
             var at = moment()
             while at < Self.days * Self.day {
                 let what: Step.What = random(20) == 0 ? .sensitive : .signIn
@@ -193,7 +205,9 @@ struct Population {
     // MARK: Attackers
 
     private mutating func addFarms(_ count: Int) {
-        for (attack, days) in [(Attack.disposable, Int64(1)), (.tags, 1), (.ownDomain, 1), (.drip, 30)] {
+        for (attack, days) in [
+            (Attack.disposable, Int64(1)), (.tags, 1), (.ownDomain, 1), (.drip, 30),
+        ] {
             let begin = moment(5 * Self.day, 10)
             for number in 0..<count {
                 let inbox =
@@ -203,7 +217,9 @@ struct Population {
                     case .ownDomain: "f\(number)@farm.example"
                     default: "\(attack)\(number)x@outlook.com"
                     }
-                let at = attack == .drip ? Int64(number) * days * Self.day / Int64(count) : begin + Int64(number) * 60
+                let at =
+                    attack == .drip
+                    ? Int64(number) * days * Self.day / Int64(count) : begin + Int64(number) * 60
                 let network = attack == .drip ? "proxy\(number)" : "farm\(attack)\(number % 3)"
                 let one = actor(.attack(attack), inbox, since: at)
                 steps.append(Step(at: at, actor: one, what: .signUp, network: network))
@@ -215,18 +231,27 @@ struct Population {
         for number in 0..<parameters.bought {
             let bought = actor(.attack(.bought), "aged\(number)@gmail.com", since: -200 * Self.day)
             steps.append(Step(at: -120 * Self.day, actor: bought, what: .signUp, network: "seller"))
-            steps.append(Step(at: moment(), actor: bought, what: .sensitive, network: "buyer\(number % 5)"))
+            steps.append(
+                Step(at: moment(), actor: bought, what: .sensitive, network: "buyer\(number % 5)"))
             let victim = actor(.attack(.takeover), "victim\(number)@gmx.de", since: -300 * Self.day)
-            steps.append(Step(at: -250 * Self.day, actor: victim, what: .signUp, network: "victim\(number)"))
+            steps.append(
+                Step(at: -250 * Self.day, actor: victim, what: .signUp, network: "victim\(number)"))
             let taken = moment()
-            steps.append(Step(at: taken, actor: victim, what: .signIn, network: "thief\(number % 3)"))
-            steps.append(Step(at: taken + 120, actor: victim, what: .sensitive, network: "thief\(number % 3)"))
+            steps.append(
+                Step(at: taken, actor: victim, what: .signIn, network: "thief\(number % 3)"))
+            steps.append(
+                Step(
+                    at: taken + 120, actor: victim, what: .sensitive, network: "thief\(number % 3)")
+            )
         }
         for hunter in 0..<parameters.hunters {
             let begin = moment()
             for number in 0..<10 {
                 let one = actor(.attack(.promo), "hunter\(hunter)-\(number)@duck.com", since: begin)
-                steps.append(Step(at: begin + Int64(number) * 300, actor: one, what: .signUp, network: "hunter\(hunter)"))
+                steps.append(
+                    Step(
+                        at: begin + Int64(number) * 300, actor: one, what: .signUp,
+                        network: "hunter\(hunter)"))
             }
         }
     }

@@ -34,11 +34,16 @@ package struct Sandbox {
         package var policy: StoredPolicy?
 
         package init(
-            port: Int, smtpPort: Int = 0, clientID: String, redirectURIs: [String] = [], nonceForm: AppNonceForm = .raw,
+            port: Int, smtpPort: Int = 0, clientID: String, redirectURIs: [String] = [],
+            nonceForm: AppNonceForm = .raw,
             isNonceRequired: Bool = true, policy: StoredPolicy? = nil
         ) {
-            (self.port, self.smtpPort, self.clientID, self.redirectURIs) = (port, smtpPort, clientID, redirectURIs)
-            (self.nonceForm, self.isNonceRequired, self.policy) = (nonceForm, isNonceRequired, policy)
+            (self.port, self.smtpPort, self.clientID, self.redirectURIs) = (
+                port, smtpPort, clientID, redirectURIs
+            )
+            (self.nonceForm, self.isNonceRequired, self.policy) = (
+                nonceForm, isNonceRequired, policy
+            )
         }
     }
 
@@ -57,7 +62,8 @@ package struct Sandbox {
     ///   - tell: called for each report.
     package static func run(
         _ settings: Settings, now: @escaping @Sendable () -> Int64, logger: Logger,
-        announce: @escaping @Sendable (SandboxFacts) -> Void, tell: @escaping @Sendable (News) -> Void
+        announce: @escaping @Sendable (SandboxFacts) -> Void,
+        tell: @escaping @Sendable (News) -> Void
     ) async throws {
         let folder = try SandboxFolder.make()
         defer { folder.remove() }
@@ -66,7 +72,8 @@ package struct Sandbox {
         let smtp = try await SandboxSMTPServer.listen(port: settings.smtpPort)
         let installation: Installation
         do {
-            installation = try makeInstallation(in: folder, port: port, smtpPort: smtp.port, now: now())
+            installation = try makeInstallation(
+                in: folder, port: port, smtpPort: smtp.port, now: now())
         } catch {
             smtp.close()
             throw error
@@ -76,7 +83,8 @@ package struct Sandbox {
         let (zone, failures, journal) = (SandboxZone(), SandboxFailures(), SandboxJournal())
         let issuer = try SandboxIssuer.make(issuer: SandboxNames.issuer)
         let facts = try SandboxSeed(
-            store: installation.store, zone: zone, settings: settings, url: "http://127.0.0.1:\(port)",
+            store: installation.store, zone: zone, settings: settings,
+            url: "http://127.0.0.1:\(port)",
             smtp: "127.0.0.1:\(smtp.port)", issuer: issuer, now: now()
         ).plant()
         let copy = folder.url.appendingPathComponent("start.db").path
@@ -84,7 +92,8 @@ package struct Sandbox {
 
         let pool = BlockingPool(.trials)
         let desk = SandboxDesk(
-            facts: facts, clock: clock, zone: zone, failures: failures, journal: journal, issuer: issuer, copy: copy,
+            facts: facts, clock: clock, zone: zone, failures: failures, journal: journal,
+            issuer: issuer, copy: copy,
             records: zone.snapshot)
         var surroundings = Surroundings()
         surroundings.now = { clock.now }
@@ -97,18 +106,22 @@ package struct Sandbox {
                 own: installation.configuration.mail.from.wireForm, now: { clock.now }
             ) { mail in
                 // A user answers from the inbox, so mail from its domain must pass SPF.
-                if mail.side == .user, let inbox = try? AddrSpec.typed(mail.recipient) { zone.open(inbox.domain) }
+                if mail.side == .user, let inbox = try? AddrSpec.typed(mail.recipient) {
+                    zone.open(inbox.domain)
+                }
                 tell(.mail(mail))
             } refused: { command, reply in
                 tell(
                     .refusal(
                         journal.note(
-                            at: clock.now, "SMTP", command, status: reply.code, error: reply.enhanced, cause: reply.text
+                            at: clock.now, "SMTP", command, status: reply.code,
+                            error: reply.enhanced, cause: reply.text
                         ).words))
             }
             desk.open(room)
             return SandboxMailService(
-                server: smtp, room: room, pool: pool, limit: installation.configuration.limits.messageSize.max, ready: ready)
+                server: smtp, room: room, pool: pool,
+                limit: installation.configuration.limits.messageSize.max, ready: ready)
         }
         surroundings.posting = { SandboxPoster(base: $0, failures: failures) }
         surroundings.statuses = { SandboxStatuses(base: $0, ordered: desk.statuses) }
@@ -117,11 +130,14 @@ package struct Sandbox {
         surroundings.allowsLoopbackEndpoints = true
         surroundings.listenSetting = "--port"
         surroundings.middleware = [
-            SandboxGate(failures: failures, journal: journal, now: { clock.now }) { tell(.refusal($0.words)) }
+            SandboxGate(failures: failures, journal: journal, now: { clock.now }) {
+                tell(.refusal($0.words))
+            }
         ]
         surroundings.modules = { parts in
             [
-                SandboxOrderRoutes(desk: desk, parts: parts, pool: pool), SandboxMailRoutes(desk: desk, pool: pool),
+                SandboxOrderRoutes(desk: desk, parts: parts, pool: pool),
+                SandboxMailRoutes(desk: desk, pool: pool),
                 SandboxPageRoutes(desk: desk),
             ]
         }
@@ -136,19 +152,24 @@ package struct Sandbox {
     }
 
     /// An installation as `postern init` makes it, on loopback.
-    private static func makeInstallation(in folder: SandboxFolder, port: Int, smtpPort: Int, now: Int64) throws -> Installation {
+    private static func makeInstallation(
+        in folder: SandboxFolder, port: Int, smtpPort: Int, now: Int64
+    ) throws -> Installation {
         let set: [(ConfigurationKey, String)] = [
             (.httpListen, "127.0.0.1:\(port)"), (.httpPublicURL, "http://127.0.0.1:\(port)"),
-            (.mailSubmission, "127.0.0.1:\(smtpPort)"), (.signInPage, "built-in"), (.signInSignUp, "open"),
+            (.mailSubmission, "127.0.0.1:\(smtpPort)"), (.signInPage, "built-in"),
+            (.signInSignUp, "open"),
             // Copies for further accounts need an smtpd of Postfix. Here the client sends the
             // message again.
             (.fanOut, "off"), (.serviceName, "Postern sandbox"), (.eventsPrivateReceivers, "yes"),
             // A test suite signs in the same user many times.
-            (.httpRequestsPerSecond, "1000"), (.verificationPerInbox, "100"), (.verificationPerUser, "1000"),
+            (.httpRequestsPerSecond, "1000"), (.verificationPerInbox, "100"),
+            (.verificationPerUser, "1000"),
             (.signInMessagesPerNetwork, "1000000"), (.signInWrongCodesPerNetwork, "1000000"),
         ]
         let path = try Installation.create(
-            directory: folder.url.appendingPathComponent("data").path, relayDomains: [SandboxNames.relayDomain],
+            directory: folder.url.appendingPathComponent("data").path,
+            relayDomains: [SandboxNames.relayDomain],
             operatorAddress: SandboxNames.operatorAddress, set: set.map { "\($0.rawValue)=\($1)" },
             change: Change(actor: "sandbox", now: now))
         return try Installation.open(flag: path, environment: [:], now: now)

@@ -23,10 +23,13 @@ final class SandboxDesk: Sendable {
     private let held = Mutex<SandboxMailRoom?>(nil)
 
     init(
-        facts: SandboxFacts, clock: SandboxClock, zone: SandboxZone, failures: SandboxFailures, journal: SandboxJournal,
+        facts: SandboxFacts, clock: SandboxClock, zone: SandboxZone, failures: SandboxFailures,
+        journal: SandboxJournal,
         issuer: SandboxIssuer, copy: String, records: [String: ZoneResolver.Node]
     ) {
-        (self.facts, self.clock, self.zone, self.failures, self.journal) = (facts, clock, zone, failures, journal)
+        (self.facts, self.clock, self.zone, self.failures, self.journal) = (
+            facts, clock, zone, failures, journal
+        )
         (self.issuer, self.copy, self.records) = (issuer, copy, records)
     }
 

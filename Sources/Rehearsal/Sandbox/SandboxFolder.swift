@@ -23,7 +23,9 @@ final class SandboxFolder {
         let url = parent.appendingPathComponent(start + UUID().uuidString)
         try FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        let lock = open(url.appendingPathComponent(lockName).path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let lock = open(
+            url.appendingPathComponent(lockName).path,
+            O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             if lock >= 0 { close(lock) }
             try? FileManager.default.removeItem(at: url)
@@ -39,8 +41,11 @@ final class SandboxFolder {
         for name in names where name.utf8.starts(with: start.utf8) {
             let url = parent.appendingPathComponent(name)
             var status = stat()
-            guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else { continue }
-            let lock = open(url.appendingPathComponent(lockName).path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+            guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
+                status.st_uid == geteuid()
+            else { continue }
+            let lock = open(
+                url.appendingPathComponent(lockName).path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
             guard lock >= 0 else { continue }
             if flock(lock, LOCK_EX | LOCK_NB) == 0 { try? FileManager.default.removeItem(at: url) }
             close(lock)

@@ -56,14 +56,19 @@ enum SandboxNames {
     static let issuer = "https://issuer.sandbox.example"
     static let operatorAddress = "operator@sandbox.example"
     /// Redirect URIs: a loopback address may have any port (RFC 8252 section 7.3).
-    static let redirectURIs = ["http://127.0.0.1/callback", "http://localhost:3000/callback", "http://localhost:5000/callback"]
+    static let redirectURIs = [
+        "http://127.0.0.1/callback", "http://localhost:3000/callback",
+        "http://localhost:5000/callback",
+    ]
     static let pageClientID = "com.example.page"
     static let pageRedirectURIs = [
-        "http://127.0.0.1/", "http://127.0.0.1/page.html", "http://localhost:3000/", "http://localhost:5173/",
+        "http://127.0.0.1/", "http://127.0.0.1/page.html", "http://localhost:3000/",
+        "http://localhost:5173/",
     ]
     /// The first user already uses the app; the second has not signed in yet.
     static let users: [(id: String, name: String, inbox: String, usesApp: Bool)] = [
-        ("jane", "Jane Doe", "jane@home.example", true), ("anna", "Anna Roe", "anna@mail.example", false),
+        ("jane", "Jane Doe", "jane@home.example", true),
+        ("anna", "Anna Roe", "anna@mail.example", false),
     ]
 }
 
@@ -84,41 +89,54 @@ struct SandboxSeed {
         let (team, clientID) = (SandboxNames.team, settings.clientID)
         _ = try store.teams.add(id: team, name: "Example App", change)
         _ = try store.addApp(
-            team: team, clientID: clientID, group: nil, redirectURIs: SandboxNames.redirectURIs + settings.redirectURIs,
+            team: team, clientID: clientID, group: nil,
+            redirectURIs: SandboxNames.redirectURIs + settings.redirectURIs,
             name: "Example", change)
         try store.apps.setNonce(
-            team: team, clientID: clientID, form: settings.nonceForm, isRequired: settings.isNonceRequired, change)
+            team: team, clientID: clientID, form: settings.nonceForm,
+            isRequired: settings.isNonceRequired, change)
         _ = try store.addApp(
-            team: team, clientID: SandboxNames.pageClientID, group: clientID, redirectURIs: SandboxNames.pageRedirectURIs,
+            team: team, clientID: SandboxNames.pageClientID, group: clientID,
+            redirectURIs: SandboxNames.pageRedirectURIs,
             name: "Example page", change)
         try store.openIDClients.set(
             ClientSettings(isPublic: true, algorithm: ClientSettings.standardAlgorithm), team: team,
             clientID: SandboxNames.pageClientID, change)
-        let secret = try store.openIDClients.issueSecret(team: team, clientID: clientID, change).secret
+        let secret = try store.openIDClients.issueSecret(team: team, clientID: clientID, change)
+            .secret
         let key = try store.apiKeys.issue(
-            team: team, scopes: Set(Scope.available(to: .team)), expiresAt: nil, note: "sandbox", change)
+            team: team, scopes: Set(Scope.available(to: .team)), expiresAt: nil, note: "sandbox",
+            change)
         try store.sources.add(
-            team: team, store.sources.checked(SandboxNames.source, envelopeDomain: nil, now: now), change)
+            team: team, store.sources.checked(SandboxNames.source, envelopeDomain: nil, now: now),
+            change)
         zone.open(SandboxNames.source)
         _ = try store.issuers.add(
             Issuer(
-                name: "sandbox", iss: issuer.issuer, source: .inline, location: issuer.publishedKeys,
+                name: "sandbox", iss: issuer.issuer, source: .inline,
+                location: issuer.publishedKeys,
                 algorithms: [SignatureAlgorithm.es256.rawValue], nonceForm: NonceForm.raw.rawValue,
                 leeway: IssuerConfiguration.defaultLeeway), change)
         if let policy = settings.policy { _ = try store.policies.activate(policy, change) }
         let users = try SandboxNames.users.map { user in
             let inbox = try AddrSpec.typed(user.inbox)
             zone.open(inbox.domain)
-            _ = try store.users.add(id: user.id, name: user.name, inbox: InboxAddress(inbox), isVerified: true, change)
+            _ = try store.users.add(
+                id: user.id, name: user.name, inbox: InboxAddress(inbox), isVerified: true, change)
             let issued =
-                user.usesApp ? try store.addresses.issue(team: team, user: user.id, app: clientID, change).address : nil
+                user.usesApp
+                ? try store.addresses.issue(team: team, user: user.id, app: clientID, change)
+                    .address : nil
             return SandboxFacts.User(
-                user: user.id, inbox: user.inbox, sub: issued?.account.sub, address: issued?.address.wireForm)
+                user: user.id, inbox: user.inbox, sub: issued?.account.sub,
+                address: issued?.address.wireForm)
         }
         return SandboxFacts(
             url: url, smtp: smtp, team: team, clientID: clientID, clientSecret: secret,
-            pageClientID: SandboxNames.pageClientID, pageRedirectURIs: SandboxNames.pageRedirectURIs, key: key.text.revealed,
-            redirectURIs: SandboxNames.redirectURIs + settings.redirectURIs, source: SandboxNames.source,
+            pageClientID: SandboxNames.pageClientID,
+            pageRedirectURIs: SandboxNames.pageRedirectURIs, key: key.text.revealed,
+            redirectURIs: SandboxNames.redirectURIs + settings.redirectURIs,
+            source: SandboxNames.source,
             relayDomain: SandboxNames.relayDomain, users: users, tokenIssuer: issuer.issuer)
     }
 }

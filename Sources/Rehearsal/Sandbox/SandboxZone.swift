@@ -21,7 +21,8 @@ final class SandboxZone: DNSResolver {
 
     func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
         let key = name.asciiLowercased
-        return ZoneResolver(nodes.withLock { nodes in nodes[key].map { [key: $0] } ?? [:] }).query(name, type)
+        return ZoneResolver(nodes.withLock { nodes in nodes[key].map { [key: $0] } ?? [:] }).query(
+            name, type)
     }
 
     /// Adds a record; false if there would be too many names.
@@ -37,7 +38,11 @@ final class SandboxZone: DNSResolver {
     /// Removes the records of a type; nil: of all types.
     func remove(_ type: DNSRecordType?, of name: String) {
         nodes.withLock { nodes in
-            if let type { nodes[name.asciiLowercased]?.records[type] = nil } else { nodes[name.asciiLowercased] = nil }
+            if let type {
+                nodes[name.asciiLowercased]?.records[type] = nil
+            } else {
+                nodes[name.asciiLowercased] = nil
+            }
         }
     }
 

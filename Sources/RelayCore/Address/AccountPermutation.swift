@@ -41,14 +41,19 @@ struct AccountPermutation {
 
     /// One round changes one half by the other. The same round again undoes the change.
     private func step(_ round: UInt8, _ left: inout UInt64, _ right: inout UInt64) {
-        if round % 2 == 0 { left ^= code(round, right) >> (64 - 18) } else { right ^= code(round, left) >> (64 - Self.rightBits) }
+        if round % 2 == 0 {
+            left ^= code(round, right) >> (64 - 18)
+        } else {
+            right ^= code(round, left) >> (64 - Self.rightBits)
+        }
     }
 
     private func code(_ round: UInt8, _ half: UInt64) -> UInt64 {
         var message = Self.label
         message.reserveCapacity(message.count + 5)
         message += [
-            series.rawValue, round, UInt8(truncatingIfNeeded: half >> 16), UInt8(truncatingIfNeeded: half >> 8),
+            series.rawValue, round, UInt8(truncatingIfNeeded: half >> 16),
+            UInt8(truncatingIfNeeded: half >> 8),
             UInt8(truncatingIfNeeded: half),
         ]
         return key.authenticationCode(for: message).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }

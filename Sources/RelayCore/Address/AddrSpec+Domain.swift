@@ -8,12 +8,14 @@ extension AddrSpec {
     /// label (`localhost`), an IP address without brackets, or the rest of a URI (`mailto://a@b`).
     /// Postern makes no reverse address that would lead elsewhere, such as to this host.
     package var leadsSomewhere: Bool {
-        guard let labels = normalized?.domain.utf8.split(separator: UInt8(ascii: ".")), labels.count > 1, !isDomainLiteral,
+        guard let labels = normalized?.domain.utf8.split(separator: UInt8(ascii: ".")),
+            labels.count > 1, !isDomainLiteral,
             !localPart.utf8.starts(with: "//".utf8), let last = labels.last
         else { return false }
         return !last.allSatisfy(\.isASCIIDigit) && !last.elementsEqual("localhost".utf8)
     }
 
-    /// The domain in lower-case A-labels. An invalid domain name is only lowercased; it then matches nothing registered.
+    /// The domain in lower-case A-labels. An invalid domain name is only lowercased; it then
+    /// matches nothing registered.
     package var asciiDomain: String { normalized?.domain ?? domain.foldedIdentity }
 }

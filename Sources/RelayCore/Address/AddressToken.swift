@@ -5,8 +5,10 @@ import InternetMessage
 
 /// A local part made by Postern that is not a relay address: a reverse address or a return path.
 ///
-/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>|<sender>]]<MAC>` in lower-case base32 after
-/// the last dot: readable where the address fits, always authenticated, and useless to any other account.
+/// Written as
+/// `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>|<sender>]]<MAC>` in
+/// lower-case base32 after the last dot: readable where the address fits, always authenticated, and
+/// useless to any other account.
 package struct AddressToken: Sendable, Hashable {
     /// The letter after the key id.
     package enum Purpose: UInt8, Sendable, Hashable, CaseIterable {
@@ -19,7 +21,8 @@ package struct AddressToken: Sendable, Hashable {
         /// Return path of a forward. The envelope sender is in the table of stored tokens, under a
         /// keyed hash that the local part contains.
         case storedForward = 0x73  // s
-        /// Return path of a forward whose envelope sender was not proved: failures are counted, but no one is notified.
+        /// Return path of a forward whose envelope sender was not proved: failures are
+        /// counted, but no one is notified.
         case silentForward = 0x6F  // o
         /// Return path of a reply: reports go to the account's user.
         case reply = 0x70  // p

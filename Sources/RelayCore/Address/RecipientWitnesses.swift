@@ -24,18 +24,26 @@ enum RecipientWitnesses {
     ///   - head: the parts of the token before the hashes: account, nonce and day.
     static func written(_ recipients: [[UInt8]], head: [UInt8], key: HMACSHA256) -> [UInt8] {
         let told = recipients.prefix(maximum).flatMap { witness($0, head: head, key: key) }
-        return told + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(digits - told.count)
+        return told
+            + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(
+                digits - told.count)
     }
 
     /// Whether one of the witnesses belongs to this recipient.
-    static func hold(_ recipient: [UInt8], in witnesses: ArraySlice<UInt8>, head: [UInt8], key: HMACSHA256) -> Bool {
+    static func hold(
+        _ recipient: [UInt8], in witnesses: ArraySlice<UInt8>, head: [UInt8], key: HMACSHA256
+    ) -> Bool {
         let wanted = witness(recipient, head: head, key: key)
-        return stride(from: witnesses.startIndex, to: witnesses.endIndex, by: digitsOfOne).contains { start in
-            constantTimeEqual(witnesses[start..<min(start + digitsOfOne, witnesses.endIndex)], wanted)
+        return stride(from: witnesses.startIndex, to: witnesses.endIndex, by: digitsOfOne).contains
+        { start in
+            constantTimeEqual(
+                witnesses[start..<min(start + digitsOfOne, witnesses.endIndex)], wanted)
         }
     }
 
-    private static func witness(_ recipient: [UInt8], head: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
+    private static func witness(
+        _ recipient: [UInt8], head: [UInt8], key: HMACSHA256
+    ) -> ArraySlice<UInt8> {
         Base32.encode(key.authenticationCode(for: label + head + recipient)).prefix(digitsOfOne)
     }
 }

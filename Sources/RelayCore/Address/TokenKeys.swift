@@ -16,9 +16,12 @@ package struct TokenKeys: Sendable, SecretHolder {
     package let ids: [KeyID]
 
     /// - Parameter keys: at least 32 octets each, by key id in `a`–`z`, `2`–`7`.
-    /// - Returns: nil if the active key is missing, an id is not a base32 character or a key is too short.
+    /// - Returns: nil if the active key is missing, an id is not a base32 character
+    ///   or a key is too short.
     package init?(keys: [KeyID: [UInt8]], active: KeyID) {
-        guard keys.values.allSatisfy({ $0.count >= 32 }), Base32.isEncoded(keys.keys) else { return nil }
+        guard keys.values.allSatisfy({ $0.count >= 32 }), Base32.isEncoded(keys.keys) else {
+            return nil
+        }
         let prepared = keys.mapValues { (secret: $0, code: HMACSHA256(key: $0)) }
         guard let activeKey = prepared[active]?.code else { return nil }
         self.keys = prepared

@@ -39,10 +39,13 @@ extension AddressToken {
     static func storageKey(_ localPart: String) -> String {
         let text = localPart.utf8
         let purpose = Purpose.storedForward
-        guard text.count == purpose.length, text.dropFirst().first == purpose.rawValue, Base32.isEncoded(text) else {
+        guard text.count == purpose.length, text.dropFirst().first == purpose.rawValue,
+            Base32.isEncoded(text)
+        else {
             return localPart
         }
         let hash = text.dropFirst(2 + TokenMint.returnPathDigits).prefix(TokenMint.storedMACDigits)
-        return String(decoding: Array(text.prefix(2 + TokenMint.accountDigits)) + hash, as: UTF8.self)
+        return String(
+            decoding: Array(text.prefix(2 + TokenMint.accountDigits)) + hash, as: UTF8.self)
     }
 }

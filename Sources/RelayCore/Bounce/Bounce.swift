@@ -13,7 +13,8 @@ enum Bounce {
     ) throws(Refusal) -> RelayDecision {
         let report = try message.report()
         let isNullSender = message.client.mailFrom.isEmpty
-        let isReport = isNullSender || report.kind == .delivery && MailSystem.isSender(message.client)
+        let isReport =
+            isNullSender || report.kind == .delivery && MailSystem.isSender(message.client)
         switch report.kind {
         case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
@@ -34,7 +35,8 @@ enum Bounce {
     }
 
     private static func discard(
-        _ engine: RelayEngine, _ message: IncomingMessage, _ token: AddressToken, _ counter: RelayCounter, _ why: String
+        _ engine: RelayEngine, _ message: IncomingMessage, _ token: AddressToken,
+        _ counter: RelayCounter, _ why: String
     ) -> RelayDecision {
         engine.directory.count(counter, account: token.account, day: message.day)
         return RelayDecision(.discard, reasons: [RelayReason(.returnPathDiscarded, why)])
@@ -47,23 +49,29 @@ enum Bounce {
     private static func automatic(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
-        guard token.purpose == .forward || token.purpose == .storedForward, let sender = try engine.address(of: token) else {
+        guard token.purpose == .forward || token.purpose == .storedForward,
+            let sender = try engine.address(of: token)
+        else {
             return discard(engine, message, token, .automaticDropped, "no recipient for the note")
         }
         do {
             return try Reply.decide(
-                engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths,
+                engine: engine, message: message, account: token.account, correspondents: [sender],
+                paths: paths,
                 isOfOneAccount: true)
         } catch {
             if error.isTemporary { throw error }
-            return discard(engine, message, token, .automaticDropped, "automatic note not relayed: \(error.reason.code)")
+            return discard(
+                engine, message, token, .automaticDropped,
+                "automatic note not relayed: \(error.reason.code)")
         }
     }
 
     // MARK: Reports
 
     private static func relay(
-        _ report: DeliveryReport, engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
+        _ report: DeliveryReport, engine: RelayEngine, message: IncomingMessage,
+        token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
         guard let account = try Refusal.deferring(engine.directory.account(token.account)) else {
             return discard(engine, message, token, .reportDropped, "account-deleted")
@@ -72,41 +80,60 @@ enum Bounce {
         var report = report
         if token.purpose == .reply {
             // Other addresses in the report are not recipients of the reply.
-            let own = report.recipients.filter { recipient(of: $0, token: token, engine: engine) != nil }
+            let own = report.recipients.filter {
+                recipient(of: $0, token: token, engine: engine) != nil
+            }
             if !own.isEmpty { report.recipients = own }
         }
         let decisive = report.decisive
-        if let decisive, decisive.action == .delivered || decisive.action == .relayed || decisive.action == .expanded {
+        if let decisive,
+            decisive.action == .delivered || decisive.action == .relayed
+                || decisive.action == .expanded
+        {
             return discard(engine, message, token, .reportDropped, "success")
         }
         var suspension: [RelayReason] = []
-        if token.purpose != .reply, let decisive, decisive.action == .failed, decisive.understood.saysNoMailbox,
+        if token.purpose != .reply, let decisive, decisive.action == .failed,
+            decisive.understood.saysNoMailbox,
             try recordFailure(engine: engine, message: message, token: token) == .suspended
         {
-            suspension = [RelayReason(.inboxNowSuspended, "the inbox has reached the rate of permanent failures")]
+            suspension = [
+                RelayReason(
+                    .inboxNowSuspended, "the inbox has reached the rate of permanent failures")
+            ]
         }
-        var decision = try tell(report, account: account, engine: engine, message: message, token: token, paths: paths)
+        var decision = try tell(
+            report, account: account, engine: engine, message: message, token: token, paths: paths)
         decision.reasons += suspension
         return decision
     }
 
     /// Reports the result of the message to the sender or the user.
     private static func tell(
-        _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine, message: IncomingMessage, token: AddressToken,
+        _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine,
+        message: IncomingMessage, token: AddressToken,
         paths: [String]
     ) throws(Refusal) -> RelayDecision {
         let decisive = report.decisive
-        let builder = RebuiltReport(engine: engine, account: account, message: message, report: report)
+        let builder = RebuiltReport(
+            engine: engine, account: account, message: message, report: report)
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
             // The sender of a report proves nothing, so it must not learn anything about the
             // account.
-            guard account.isActive, account.isForwardingOn, let inbox = account.inbox, inbox.isVerified, !inbox.isSuspended else {
-                return discard(engine, message, token, .reportDropped, "the account accepts no mail")
+            guard account.isActive, account.isForwardingOn, let inbox = account.inbox,
+                inbox.isVerified, !inbox.isSuspended
+            else {
+                return discard(
+                    engine, message, token, .reportDropped, "the account accepts no mail")
             }
-            let recipient = decisive.flatMap { Self.recipient(of: $0, token: token, engine: engine) }
-            outgoing = (try builder.forUser(inbox.address, recipient: recipient), inbox.address.revealed)
+            let recipient = decisive.flatMap {
+                Self.recipient(of: $0, token: token, engine: engine)
+            }
+            outgoing = (
+                try builder.forUser(inbox.address, recipient: recipient), inbox.address.revealed
+            )
         case .forward, .storedForward:
             guard let sender = try engine.address(of: token) else {
                 return discard(engine, message, token, .reportDropped, "sender not stored")
@@ -115,7 +142,11 @@ enum Bounce {
         case .silentForward, .reverse, .storedReverse:
             return discard(engine, message, token, .reportDropped, "the sender was not proved")
         }
-        guard try isFirst(engine: engine, message: message, token: token, action: decisive?.action.rawValue ?? "unclear") else {
+        guard
+            try isFirst(
+                engine: engine, message: message, token: token,
+                action: decisive?.action.rawValue ?? "unclear")
+        else {
             return discard(engine, message, token, .reportDropped, "told already")
         }
         if token.purpose == .reply {
@@ -123,20 +154,28 @@ enum Bounce {
             let limit = engine.settings.limits.messagesPerDay
             guard
                 try Refusal.deferring(
-                    engine.directory.reserve(.forward, account: token.account, day: message.day, limit: limit))
+                    engine.directory.reserve(
+                        .forward, account: token.account, day: message.day, limit: limit))
             else { return discard(engine, message, token, .reportDropped, "the daily limit") }
         }
         engine.directory.count(.reportRelayed, account: token.account, day: message.day)
         return try outgoing.message.decision(
-            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
+            replacing: message.header, engine: engine, domain: account.relayAddress.domain,
+            now: message.now, sender: "<>",
             paths: paths,
             recipients: [outgoing.to],
-            reasons: [RelayReason(.reportRelayed, decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
+            reasons: [
+                RelayReason(
+                    .reportRelayed,
+                    decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")
+            ])
     }
 
     /// The recipient of the reply that a report names, by its address or its original address; nil
     /// for any other. A report often names the address to which the recipient forwards its mail.
-    private static func recipient(of report: RecipientReport, token: AddressToken, engine: RelayEngine) -> AddrSpec? {
+    private static func recipient(
+        of report: RecipientReport, token: AddressToken, engine: RelayEngine
+    ) -> AddrSpec? {
         [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first {
             engine.tokens.isRecipient($0, of: token)
         }
@@ -149,7 +188,8 @@ enum Bounce {
     ) throws(Refusal) -> Bool {
         try Refusal.deferring(
             engine.directory.reserveAutomatic(
-                account: token.account, correspondent: SHA256.hash(Array("report \(token.localPart) \(action)".utf8)),
+                account: token.account,
+                correspondent: SHA256.hash(Array("report \(token.localPart) \(action)".utf8)),
                 day: message.day))
     }
 
@@ -159,8 +199,10 @@ enum Bounce {
     ) throws(Refusal) -> FailureRecord {
         let failure = InboxFailure(
             nonce: token.nonce, expiryDay: token.expiryDay,
-            sentDay: token.expiryDay - min(token.expiryDay, engine.settings.returnPathDays), day: message.day)
+            sentDay: token.expiryDay - min(token.expiryDay, engine.settings.returnPathDays),
+            day: message.day)
         return try Refusal.deferring(
-            engine.directory.recordFailure(failure, of: token.account, rate: engine.settings.suspension))
+            engine.directory.recordFailure(
+                failure, of: token.account, rate: engine.settings.suspension))
     }
 }

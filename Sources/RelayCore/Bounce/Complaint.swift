@@ -1,4 +1,5 @@
-// Users' complaints about forwarded mail, from providers' feedback loops (RFC 5965): counted, and reported to the team.
+// Users' complaints about forwarded mail, from providers' feedback loops (RFC 5965): counted, and
+// reported to the team.
 
 import InternetMessage
 import MailCrypto
@@ -8,7 +9,8 @@ enum Complaint {
     /// mail is not examined.
     static func isAnnounced(by header: HeaderSection) -> Bool {
         let type = ContentType.parse(header.first("Content-Type")?.unfoldedValue ?? "")
-        return type.matches("multipart", "report") && type.parameters["report-type"]?.lowercased() == "feedback-report"
+        return type.matches("multipart", "report")
+            && type.parameters["report-type"]?.lowercased() == "feedback-report"
     }
 
     /// Records a complaint, once a day for each token.
@@ -20,7 +22,8 @@ enum Complaint {
     ) throws(Refusal) -> String {
         guard token.purpose != .reply else { return "complaint about a reply" }
         let mark = SHA256.hash(Array("complaint \(token.localPart)".utf8))
-        let isNew = try Refusal.deferring(engine.directory.recordComplaint(of: token.account, mark: mark, day: day))
+        let isNew = try Refusal.deferring(
+            engine.directory.recordComplaint(of: token.account, mark: mark, day: day))
         return isNew ? "complaint" : "complaint, known already"
     }
 
@@ -31,7 +34,8 @@ enum Complaint {
         guard report.kind == .feedback else { return nil }
         for name in ["original-mail-from", "return-path", "from"] {
             guard let value = report.original[name], let address = address(in: value),
-                engine.settings.isRelayDomain(address.domain), case .token(let token) = engine.tokens.read(address.localPart)
+                engine.settings.isRelayDomain(address.domain),
+                case .token(let token) = engine.tokens.read(address.localPart)
             else { continue }
             return token
         }

@@ -9,7 +9,8 @@ package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
 
     /// Nil unless the class is 2, 4 or 5 and both other numbers are below 1000.
     package init?(_ level: Int, _ subject: Int, _ detail: Int) {
-        guard [2, 4, 5].contains(level), (0..<1000).contains(subject), (0..<1000).contains(detail) else { return nil }
+        guard [2, 4, 5].contains(level), (0..<1000).contains(subject), (0..<1000).contains(detail)
+        else { return nil }
         self.level = level
         self.subject = subject
         self.detail = detail
@@ -49,7 +50,8 @@ package struct RecipientReport: Sendable, Hashable {
     package var understood: EnhancedStatus
 
     package init(
-        address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String, understood: EnhancedStatus? = nil
+        address: String, action: DeliveryAction, status: EnhancedStatus, diagnostic: String,
+        understood: EnhancedStatus? = nil
     ) {
         self.address = address
         self.action = action
@@ -133,6 +135,7 @@ package struct DeliveryReport: Sendable, Hashable {
     /// Whether its fields state a user's complaint (RFC 5965 section 7.3). Feedback loops also
     /// report that a message is not spam, or that it failed one of their checks.
     var isComplaint: Bool {
-        kind == .feedback && ["abuse", "fraud"].contains(original["feedback-type"]?.lowercased() ?? "")
+        kind == .feedback
+            && ["abuse", "fraud"].contains(original["feedback-type"]?.lowercased() ?? "")
     }
 }

@@ -14,7 +14,9 @@ enum MailSystem {
     /// Whether a mail system writes under this local part.
     static func isNamed(_ localPart: String) -> Bool {
         let name = localPart.utf8.map(\.asciiLowercased)
-        if name.starts(with: exchange) { return name.dropFirst(exchange.count).allSatisfy { $0.hexValue != nil } }
+        if name.starts(with: exchange) {
+            return name.dropFirst(exchange.count).allSatisfy { $0.hexValue != nil }
+        }
         return localParts.contains { name.elementsEqual($0.utf8) }
     }
 

@@ -10,7 +10,9 @@ struct RebuiltReport {
     private let message: IncomingMessage
     private let report: DeliveryReport
 
-    init(engine: RelayEngine, account: RelayAccount, message: IncomingMessage, report: DeliveryReport) {
+    init(
+        engine: RelayEngine, account: RelayAccount, message: IncomingMessage, report: DeliveryReport
+    ) {
         self.engine = engine
         self.account = account
         self.message = message
@@ -33,7 +35,10 @@ struct RebuiltReport {
         var named: AddrSpec?
         if let recipient { named = try reverse(recipient) }
         let own = report.original["message-id"].flatMap { MessageIDs.ids(in: $0.utf8).first }
-            .flatMap { engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) }
+            .flatMap {
+                engine.ids.reveal(
+                    $0, account: account.number, isRelayDomain: engine.settings.isRelayDomain)
+            }
             .flatMap { Self.messageID("<" + String(decoding: $0, as: UTF8.self) + ">") }
         return write(.user, to: inbox.revealed, recipient: named, original: own.map { [$0] } ?? [])
     }
@@ -44,7 +49,9 @@ struct RebuiltReport {
         let minted = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if minted.addressToStore != nil {
             let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
-            guard case .token(let token) = engine.tokens.read(minted.localPart), stored.address(of: token) != nil else {
+            guard case .token(let token) = engine.tokens.read(minted.localPart),
+                stored.address(of: token) != nil
+            else {
                 if let failure = stored.failure { throw .storeTrouble(failure.detail) }
                 return nil
             }
@@ -60,14 +67,17 @@ struct RebuiltReport {
         // them are ignored.
         if let understood = told?.understood { told?.status = understood }
         let writer = ReportWriter(
-            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told,
+            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient,
+            report: told,
             original: original,
-            date: MessageDate.format(message.now), id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
+            date: MessageDate.format(message.now),
+            id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
         let (fields, body) = writer.write()
         var hops = 0
         if case .hops(let count) = engine.mark.trace(message.header) { hops = count }
         return OutgoingMessage(
-            header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
+            header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]],
+            bodyForSigning: [body[...]])
     }
 
     /// Subject (without controls, at most 900 octets) and Message-ID of the original, each only if
@@ -78,7 +88,9 @@ struct RebuiltReport {
             engine.witness.confirms(part, value, by: witness, account: account.number)
         }
         return [
-            report.original["subject"].flatMap { isConfirmed(.subject, $0) ? Self.subject($0) : nil },
+            report.original["subject"].flatMap {
+                isConfirmed(.subject, $0) ? Self.subject($0) : nil
+            },
             report.original["message-id"].flatMap {
                 original(of: $0) ?? (isConfirmed(.messageID, $0) ? Self.messageID($0) : nil)
             },
@@ -88,7 +100,10 @@ struct RebuiltReport {
     /// The team's own id, if the forward replaced it by another.
     private func original(of value: String) -> HeaderField? {
         MessageIDs.ids(in: value.utf8).first
-            .flatMap { engine.ids.original(of: $0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) }
+            .flatMap {
+                engine.ids.original(
+                    of: $0, account: account.number, isRelayDomain: engine.settings.isRelayDomain)
+            }
             .flatMap { Self.messageID("<" + String(decoding: $0, as: UTF8.self) + ">") }
     }
 
@@ -97,13 +112,18 @@ struct RebuiltReport {
 
     private static func subject(_ subject: String) -> HeaderField? {
         guard !subject.isEmpty else { return nil }
-        let clean = Array(subject.utf8.prefix(shownSubject)).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
+        let clean = Array(subject.utf8.prefix(shownSubject)).map {
+            $0 < 0x20 || $0 == 0x7F ? 0x20 : $0
+        }
         let text = Array(String(decoding: clean, as: UTF8.self).utf8)
-        return HeaderField(name: "Subject", rawValue: [0x20] + HeaderText.unstructured(text, startingAt: 9))
+        return HeaderField(
+            name: "Subject", rawValue: [0x20] + HeaderText.unstructured(text, startingAt: 9))
     }
 
     private static func messageID(_ value: String) -> HeaderField? {
-        guard let id = MessageIDs.ids(in: value.utf8).first, id.count <= 250, id.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+        guard let id = MessageIDs.ids(in: value.utf8).first, id.count <= 250,
+            id.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else {
             return nil
         }
         return HeaderField(name: "Message-ID", rawValue: MessageIDs.value([id]))

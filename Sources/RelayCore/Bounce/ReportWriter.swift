@@ -44,12 +44,16 @@ struct ReportWriter {
             HeaderField("MIME-Version", "1.0"),
             HeaderField(
                 name: "Content-Type",
-                rawValue: Array(" multipart/report; report-type=delivery-status;\r\n boundary=\"\(boundary)\"".utf8)),
+                rawValue: Array(
+                    " multipart/report; report-type=delivery-status;\r\n boundary=\"\(boundary)\""
+                        .utf8)),
         ]
         var body = part(boundary, "text/plain; charset=us-ascii", explanation)
         body += part(boundary, "message/delivery-status", status)
         if !original.isEmpty {
-            body += part(boundary, "text/rfc822-headers", String(decoding: HeaderSection(original).serialized, as: UTF8.self))
+            body += part(
+                boundary, "text/rfc822-headers",
+                String(decoding: HeaderSection(original).serialized, as: UTF8.self))
         }
         body += Array("--\(boundary)--\r\n".utf8)
         return (fields, body)
@@ -63,11 +67,15 @@ struct ReportWriter {
 
     private var subject: String {
         guard report != nil else { return "Report about your message" }
-        return isDelayed ? "Delayed: your message has not been delivered yet" : "Undelivered: your message could not be delivered"
+        return isDelayed
+            ? "Delayed: your message has not been delivered yet"
+            : "Undelivered: your message could not be delivered"
     }
 
     /// RFC 3464 requires a recipient. A report that names none gets one at the relay domain.
-    private var recipientText: String { (recipient ?? AddrSpec(localPart: "unknown", domain: relayDomain)).wireForm }
+    private var recipientText: String {
+        (recipient ?? AddrSpec(localPart: "unknown", domain: relayDomain)).wireForm
+    }
 
     private var explanation: String {
         var lines: [String] = []
@@ -75,7 +83,8 @@ struct ReportWriter {
         if let report {
             lines.append(
                 isDelayed
-                    ? "Your message to \(whom) has not been delivered yet." : "Your message to \(whom) could not be delivered.")
+                    ? "Your message to \(whom) has not been delivered yet."
+                    : "Your message to \(whom) could not be delivered.")
             lines.append(
                 isDelayed
                     ? "The mail server of this address will try again; you need do nothing."
@@ -83,7 +92,8 @@ struct ReportWriter {
                         ? "The mail server of this address stopped trying. The reason may be temporary: you may send it again."
                         : "Sending it again unchanged will not help.")
             lines.append("")
-            lines.append("Status: \(report.status)" + (Self.meaning(report.status).map { " (\($0))" } ?? ""))
+            lines.append(
+                "Status: \(report.status)" + (Self.meaning(report.status).map { " (\($0))" } ?? ""))
         } else {
             lines.append("A mail server sent a report about your message to \(whom).")
             lines.append("The report is in an unknown form, so it is not known whether")
@@ -93,7 +103,9 @@ struct ReportWriter {
     }
 
     private var status: String {
-        var lines = ["Reporting-MTA: dns; \(relayDomain)", "", "Final-Recipient: rfc822; \(recipientText)"]
+        var lines = [
+            "Reporting-MTA: dns; \(relayDomain)", "", "Final-Recipient: rfc822; \(recipientText)",
+        ]
         lines.append("Action: \(report?.action.rawValue ?? DeliveryAction.failed.rawValue)")
         lines.append("Status: \((report?.status ?? .unknown).description)")
         return lines.joined(separator: "\r\n") + "\r\n"

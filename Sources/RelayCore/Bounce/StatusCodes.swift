@@ -2,7 +2,9 @@
 
 enum StatusCodes {
     /// The status of a recipient: the code in the report, made precise by the remote server's text.
-    static func status(stated: EnhancedStatus?, action: DeliveryAction, diagnostic: String) -> EnhancedStatus {
+    static func status(
+        stated: EnhancedStatus?, action: DeliveryAction, diagnostic: String
+    ) -> EnhancedStatus {
         if let stated, !stated.isVague { return stated }
         let level = stated?.level ?? level(of: action, diagnostic)
         if let said = enhanced(in: diagnostic), said.level == level, !said.isVague { return said }
@@ -12,11 +14,14 @@ enum StatusCodes {
     /// The status that the text next to it means. A vague status is made precise. The result is
     /// 5.7.1 if a server says that the mailbox does not exist but means that it refuses the sender.
     static func understood(_ status: EnhancedStatus, diagnostic: String) -> EnhancedStatus {
-        if status.level == 5, StatusPhrases.refuseSender(in: diagnostic), status.saysNoMailbox || status.isVague {
+        if status.level == 5, StatusPhrases.refuseSender(in: diagnostic),
+            status.saysNoMailbox || status.isVague
+        {
             return EnhancedStatus(5, 7, 1) ?? status
         }
         // Exchange Online uses this for a recipient that is not in its directory.
-        if status.level == 5, status.subject == 4, status.detail == 1, StatusPhrases.status(in: diagnostic)?.saysNoMailbox == true
+        if status.level == 5, status.subject == 4, status.detail == 1,
+            StatusPhrases.status(in: diagnostic)?.saysNoMailbox == true
         {
             return EnhancedStatus(5, 1, 1) ?? status
         }
@@ -29,7 +34,8 @@ enum StatusCodes {
         case .delayed: 4
         case .delivered, .relayed, .expanded: 2
         case .failed:
-            enhanced(in: diagnostic)?.level ?? replyCode(in: diagnostic).map { $0 / 100 } ?? StatusPhrases.status(in: diagnostic)?
+            enhanced(in: diagnostic)?.level ?? replyCode(in: diagnostic).map { $0 / 100 }
+                ?? StatusPhrases.status(in: diagnostic)?
                 .level ?? 5
         }
     }
@@ -52,7 +58,8 @@ enum StatusCodes {
                 at += 1
                 if let detail = number(octets, &at),
                     at >= octets.count || !continues(octets[at])
-                        || (octets[at] == 0x2E && (at + 1 >= octets.count || !octets[at + 1].isASCIIDigit)),
+                        || (octets[at] == 0x2E
+                            && (at + 1 >= octets.count || !octets[at + 1].isASCIIDigit)),
                     let status = EnhancedStatus(Int(octets[index]) - 0x30, subject, detail)
                 {
                     return status
@@ -68,12 +75,14 @@ enum StatusCodes {
         let octets = Array(text.utf8.prefix(8_000))
         guard octets.count >= 3 else { return nil }
         for index in 0...(octets.count - 3) {
-            guard octets[index] == 0x34 || octets[index] == 0x35, octets[index + 1].isASCIIDigit, octets[index + 1] <= 0x37,
+            guard octets[index] == 0x34 || octets[index] == 0x35, octets[index + 1].isASCIIDigit,
+                octets[index + 1] <= 0x37,
                 octets[index + 2].isASCIIDigit,
                 index == 0 || " \t\r\n:;(<\"'#-[".utf8.contains(octets[index - 1]),
                 index + 3 >= octets.count || " \t\r\n-:;,)>\"'_]#".utf8.contains(octets[index + 3])
             else { continue }
-            return Int(octets[index] - 0x30) * 100 + Int(octets[index + 1] - 0x30) * 10 + Int(octets[index + 2] - 0x30)
+            return Int(octets[index] - 0x30) * 100 + Int(octets[index + 1] - 0x30) * 10
+                + Int(octets[index + 2] - 0x30)
         }
         return nil
     }

@@ -1,4 +1,5 @@
-// message/delivery-status (RFC 3464 section 2.1): groups of fields, one for the message and one for each recipient.
+// message/delivery-status (RFC 3464 section 2.1): groups of fields, one for the message and
+// one for each recipient.
 
 import InternetMessage
 
@@ -13,14 +14,18 @@ enum StatusFields {
         var group: [String: String] = [:]
         func finish() {
             defer { group = [:] }
-            guard recipients.count < maximumRecipients, let recipient = recipient(group) else { return }
+            guard recipients.count < maximumRecipients, let recipient = recipient(group) else {
+                return
+            }
             recipients.append(recipient)
         }
         for (name, value) in fields(in: body) {
             let begins =
                 name == "final-recipient" && group["final-recipient"] != nil
-                || name == "original-recipient" && group["final-recipient"] != nil && group["status"] != nil
-                || name.isEmpty && (group["final-recipient"] != nil || group["original-recipient"] != nil)
+                || name == "original-recipient" && group["final-recipient"] != nil
+                    && group["status"] != nil
+                || name.isEmpty
+                    && (group["final-recipient"] != nil || group["original-recipient"] != nil)
                     && (group["status"] != nil || group["action"] != nil)
             if begins { finish() }
             if !name.isEmpty, group[name] == nil { group[name] = value }
@@ -39,17 +44,24 @@ enum StatusFields {
             } else if line.allSatisfy(\.isWhiteSpace) {
                 fields.append(("", ""))
             } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
-                let name = String(decoding: line[..<colon], as: UTF8.self).lowercased().filter { $0 != " " && $0 != "\t" }
+                let name = String(decoding: line[..<colon], as: UTF8.self).lowercased().filter {
+                    $0 != " " && $0 != "\t"
+                }
                 fields.append((name, text(line[(colon + 1)...])))
             }
         }
         return fields
     }
 
-    private static func text(_ octets: ArraySlice<UInt8>) -> String { String(decoding: HeaderField.trim(octets), as: UTF8.self) }
+    private static func text(_ octets: ArraySlice<UInt8>) -> String {
+        String(decoding: HeaderField.trim(octets), as: UTF8.self)
+    }
 
     private static func recipient(_ group: [String: String]) -> RecipientReport? {
-        guard let named = group["final-recipient"] ?? group["original-recipient"] ?? group["x-actual-recipient"] else {
+        guard
+            let named = group["final-recipient"] ?? group["original-recipient"]
+                ?? group["x-actual-recipient"]
+        else {
             // Some servers send one group for all recipients.
             guard group["action"] != nil, group["status"] != nil else { return nil }
             return make(address: "", group)
@@ -65,7 +77,8 @@ enum StatusFields {
         let word = (group["action"] ?? "").lowercased().prefix { $0.isLetter }
         let action =
             DeliveryAction(rawValue: String(word))
-            ?? (stated?.level == 2 ? .delivered : word.hasPrefix("delay") || stated?.level == 4 ? .delayed : .failed)
+            ?? (stated?.level == 2
+                ? .delivered : word.hasPrefix("delay") || stated?.level == 4 ? .delayed : .failed)
         let status = StatusCodes.status(stated: stated, action: action, diagnostic: diagnostic)
         return RecipientReport(
             address: address, action: action, status: status, diagnostic: diagnostic,
@@ -75,7 +88,8 @@ enum StatusFields {
     /// The text after `type;` (`rfc822; anna@example.org`, `smtp; 550 …`).
     private static func value(_ field: String) -> String {
         guard let mark = field.firstIndex(of: ";"),
-            field[..<mark].allSatisfy({ $0.isLetter || $0.isNumber || "- /._".contains($0) }), field[..<mark].count <= 24
+            field[..<mark].allSatisfy({ $0.isLetter || $0.isNumber || "- /._".contains($0) }),
+            field[..<mark].count <= 24
         else { return trim(field) }
         return trim(String(field[field.index(after: mark)...]))
     }

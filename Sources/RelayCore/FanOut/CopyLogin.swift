@@ -24,16 +24,21 @@ package struct CopyLogin {
     ///   - randomness: returns the requested number of octets.
     ///   - now: seconds since 1970.
     func make(for address: String?, randomness: (Int) -> [UInt8], now: Int64) -> String {
-        let end = "\(now + Self.lifetime)." + String(decoding: Base32.encode(randomness(Self.nonceOctets)), as: UTF8.self)
+        let end =
+            "\(now + Self.lifetime)."
+            + String(decoding: Base32.encode(randomness(Self.nonceOctets)), as: UTF8.self)
         return "copies.\(end)." + keys.seal(Self.label(end, address), digits: Self.macDigits)
     }
 
     /// Whether a login was made with one of our keys, for this client, and has not expired.
     func isOurs(_ login: String, for address: String?, now: Int64) -> Bool {
         let parts = login.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[0] == "copies", let end = Int64(parts[1]), end >= now, end - now <= Self.lifetime
+        guard parts.count == 4, parts[0] == "copies", let end = Int64(parts[1]), end >= now,
+            end - now <= Self.lifetime
         else { return false }
-        return keys.isSeal(parts[3].utf8, of: Self.label("\(parts[1]).\(parts[2])", address), digits: Self.macDigits)
+        return keys.isSeal(
+            parts[3].utf8, of: Self.label("\(parts[1]).\(parts[2])", address),
+            digits: Self.macDigits)
     }
 
     private static func label(_ end: String, _ address: String?) -> String {

@@ -30,7 +30,8 @@ package struct FanOutOriginal {
 /// of filters change with each attempt.
 final class RepetitionDigest {
     private static let names: FieldNameSet = [
-        "message-id", "date", "from", "to", "cc", "subject", "resent-message-id", "resent-date", "resent-from", "resent-to",
+        "message-id", "date", "from", "to", "cc", "subject", "resent-message-id", "resent-date",
+        "resent-from", "resent-to",
         "resent-cc",
     ]
 
@@ -45,7 +46,10 @@ final class RepetitionDigest {
         self.sender = Array(sender.utf8)
         fields = header.fields.filter(Self.names.contains)
         mayDateBeAdded =
-            header.fields.last.map { ($0.isNamed("Date") || $0.isNamed("Resent-Date")) && $0.bytes.last == UInt8(ascii: ")") }
+            header.fields.last.map {
+                ($0.isNamed("Date") || $0.isNamed("Resent-Date"))
+                    && $0.bytes.last == UInt8(ascii: ")")
+            }
             ?? false
     }
 
@@ -60,13 +64,16 @@ final class RepetitionDigest {
             let isID = field.isNamed("Message-ID") || field.isNamed("Resent-Message-ID")
             return queueID.isEmpty || !isID || !field.bytes.contains(added)
         }
-        let ids = own.contains { $0.isNamed("Resent-From") || $0.isNamed("Resent-To") } ? "Resent-Message-ID" : "Message-ID"
+        let ids =
+            own.contains { $0.isNamed("Resent-From") || $0.isNamed("Resent-To") }
+            ? "Resent-Message-ID" : "Message-ID"
         let rest = body.finalize() + sender
         func digest(_ fields: [HeaderField]) -> [UInt8] {
             SHA256.hash(fields.reduce(into: []) { $0 += $1.bytes + [0x0D, 0x0A] }) + rest
         }
         return FanOutMarks(
-            keys: keys, dated: digest(own), undated: digest(own.filter { !$0.isNamed("Date") && !$0.isNamed("Resent-Date") }),
+            keys: keys, dated: digest(own),
+            undated: digest(own.filter { !$0.isNamed("Date") && !$0.isNamed("Resent-Date") }),
             mayDateBeAdded: mayDateBeAdded, isIdentified: own.contains { $0.isNamed(ids) })
     }
 }
@@ -83,7 +90,9 @@ struct FanOutMarks {
 
     /// The marks under which a copy for a recipient is recorded.
     /// - Parameter path: exactly as in RCPT.
-    func recorded(_ path: String) -> [[UInt8]] { [mark(dated, path, keys.activeKey), mark(undated, path, keys.activeKey)] }
+    func recorded(_ path: String) -> [[UInt8]] {
+        [mark(dated, path, keys.activeKey), mark(undated, path, keys.activeKey)]
+    }
 
     /// The marks of a recipient, under the active key first. Any one of them shows that the
     /// recipient has the message.
@@ -99,7 +108,8 @@ struct FanOutMarks {
     }
 
     private func mark(_ digest: [UInt8], _ path: String, _ key: HMACSHA256) -> [UInt8] {
-        key.authenticationCode(for: Array("postern fan-out 2\n".utf8) + digest + [0] + RecipientPath.comparable(path))
+        key.authenticationCode(
+            for: Array("postern fan-out 2\n".utf8) + digest + [0] + RecipientPath.comparable(path))
     }
 }
 

@@ -27,7 +27,9 @@ package final class RefusedRecipients: Sendable {
     init(keys: TokenKeys) { self.keys = keys }
 
     /// Records that a recipient gets its own transaction, for a client and sender that SPF proves.
-    func separate(_ path: String, for client: SMTPClientIdentity, now: Int64) { note(key(path, client), now) }
+    func separate(_ path: String, for client: SMTPClientIdentity, now: Int64) {
+        note(key(path, client), now)
+    }
 
     /// Records that recipients of several accounts get separate transactions for a while.
     func separate(_ client: SMTPClientIdentity, now: Int64) { note(key(nil, client), now) }
@@ -45,25 +47,32 @@ package final class RefusedRecipients: Sendable {
         // There are rarely any entries, and without entries nothing must be hashed.
         guard state.withLock({ !$0.isEmpty }) else { return false }
         return isFound(key(nil, client), now)
-            || paths.contains { isFound(key($0, client), now) || isFound(senderKey($0, client), now) }
+            || paths.contains {
+                isFound(key($0, client), now) || isFound(senderKey($0, client), now)
+            }
     }
 
     private func key(_ path: String?, _ client: SMTPClientIdentity) -> [UInt8] {
         key(path == nil ? "separate" : "refused", client.address ?? "", client.mailFrom, path ?? "")
     }
 
-    private func senderKey(_ path: String, _ client: SMTPClientIdentity) -> [UInt8] { key("apart", "", client.mailFrom, path) }
+    private func senderKey(_ path: String, _ client: SMTPClientIdentity) -> [UInt8] {
+        key("apart", "", client.mailFrom, path)
+    }
 
-    private func key(_ kind: String, _ address: String, _ sender: String, _ path: String) -> [UInt8] {
+    private func key(_ kind: String, _ address: String, _ sender: String, _ path: String) -> [UInt8]
+    {
         keys.activeKey.authenticationCode(
-            for: Array("postern \(kind) 1\n\(address)\n\(sender)\n".utf8) + RecipientPath.comparable(path))
+            for: Array("postern \(kind) 1\n\(address)\n\(sender)\n".utf8)
+                + RecipientPath.comparable(path))
     }
 
     private func note(_ key: [UInt8], _ now: Int64) {
         state.withLock { state in
             if state.count >= Self.capacity {
                 state = state.filter { $0.value > now }
-                let old = state.sorted { $0.value < $1.value }.prefix(max(0, state.count - Self.capacity / 2))
+                let old = state.sorted { $0.value < $1.value }.prefix(
+                    max(0, state.count - Self.capacity / 2))
                 for (key, _) in old { state[key] = nil }
             }
             state[key] = now + Self.lifetime
@@ -90,7 +99,8 @@ enum RecipientPath {
             switch octet {
             case UInt8(ascii: "["): depth += 1
             case UInt8(ascii: "]"): depth -= 1
-            case UInt8(ascii: ":") where depth <= 0: return "<" + String(decoding: octets[(index + 1)...], as: UTF8.self)
+            case UInt8(ascii: ":") where depth <= 0:
+                return "<" + String(decoding: octets[(index + 1)...], as: UTF8.self)
             default: continue
             }
         }
@@ -113,6 +123,7 @@ extension SMTPReply {
     /// team, retired, off, unconfirmed or suspended, over its limit.
     package static func isOfRecipient(_ code: Int, _ enhanced: String) -> Bool {
         code / 100 == 5
-            ? ["5.1.1", "5.1.6", "5.2.1"].contains(enhanced) : code / 100 == 4 && ["4.2.1", "4.7.1"].contains(enhanced)
+            ? ["5.1.1", "5.1.6", "5.2.1"].contains(enhanced)
+            : code / 100 == 4 && ["4.2.1", "4.7.1"].contains(enhanced)
     }
 }

@@ -17,7 +17,9 @@ extension RelayTransaction {
     func finish(
         of number: AccountNumber, queueID: String, _ turn: @escaping () -> (any RewritingTurn)?
     ) -> RelayDecision {
-        guard let marks = repetition?.marks(keys: engine.keys, queueID: queueID) else { return decide(turn) }
+        guard let marks = repetition?.marks(keys: engine.keys, queueID: queueID) else {
+            return decide(turn)
+        }
         let all = recipients.all
         // From here to its end, only this transaction has the message for these recipients, so its
         // look-ups stay correct.
@@ -31,7 +33,8 @@ extension RelayTransaction {
                 scope.account.flatMap { account in
                     paths.isEmpty
                         ? nil
-                        : FanOutCopy(account: account, paths: paths, marks: paths.flatMap(marks.recorded))
+                        : FanOutCopy(
+                            account: account, paths: paths, marks: paths.flatMap(marks.recorded))
                 }
             }
             if !marks.isIdentified, !copies.isEmpty || !done.isEmpty {
@@ -45,7 +48,8 @@ extension RelayTransaction {
             // its copy.
             guard !paths.isEmpty else {
                 return RelayDecision(
-                    .discard, reasons: [RelayReason(.handedOver, "a copy was handed over before")], copies: copies)
+                    .discard, reasons: [RelayReason(.handedOver, "a copy was handed over before")],
+                    copies: copies)
             }
             let decision = decide(turn)
             if case .refuse(let refusal) = decision.outcome {
@@ -57,7 +61,8 @@ extension RelayTransaction {
             // The message relayed in place is for the first account alone.
             let others = (further.flatMap(\.paths) + done).map { Modification.deleteRecipient($0) }
             return RelayDecision(
-                decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
+                decision.outcome, modifications: decision.modifications + others,
+                reasons: decision.reasons, copies: copies)
         } catch {
             return .refuse(.storeTrouble(error.detail))
         }
@@ -66,7 +71,8 @@ extension RelayTransaction {
     /// Removes the recipients that already have the message.
     /// - Parameter index: of one of the messages in this transaction.
     /// - Returns: those recipients.
-    private func leaveOut(of index: Int, _ marks: FanOutMarks) throws(DirectoryFailure) -> [String] {
+    private func leaveOut(of index: Int, _ marks: FanOutMarks) throws(DirectoryFailure) -> [String]
+    {
         let (scope, paths) = recipients.all[index]
         guard let account = scope.account else { return [] }
         var done: [String] = []
@@ -80,7 +86,9 @@ extension RelayTransaction {
         do throws(Refusal) {
             for path in rest {
                 let own = try scopes.scope(of: path)
-                left = TransactionScope.merged(left, own) ?? TransactionScope.repliedToAll(left, own) ?? left
+                left =
+                    TransactionScope.merged(left, own) ?? TransactionScope.repliedToAll(left, own)
+                    ?? left
             }
         } catch {
             throw DirectoryFailure("a recipient changed while its message was read")
@@ -89,9 +97,12 @@ extension RelayTransaction {
         return done
     }
 
-    private func isHandedOver(_ marks: [[UInt8]], _ account: AccountNumber) throws(DirectoryFailure) -> Bool {
+    private func isHandedOver(
+        _ marks: [[UInt8]], _ account: AccountNumber
+    ) throws(DirectoryFailure) -> Bool {
         if marks.contains(where: engine.handedOver.contains) { return true }
-        for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now) { return true }
+        for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now)
+        { return true }
         return false
     }
 
@@ -127,7 +138,8 @@ extension RelayTransaction {
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
         try Refusal.deferring(
             engine.directory.beginHandOver(
-                copies.flatMap { copy in copy.marks.map { ($0, copy.account) } }, until: now + Self.handedOverSeconds))
+                copies.flatMap { copy in copy.marks.map { ($0, copy.account) } },
+                until: now + Self.handedOverSeconds))
     }
 
     /// Records that Postfix accepted a copy, so that a repetition of the message does not make
@@ -136,7 +148,8 @@ extension RelayTransaction {
     ///   copies may be handed over.
     package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
         do {
-            try engine.directory.rememberHandedOver(copy.marks, account: copy.account, until: now + Self.handedOverSeconds)
+            try engine.directory.rememberHandedOver(
+                copy.marks, account: copy.account, until: now + Self.handedOverSeconds)
         } catch {
             for mark in copy.marks { engine.handedOver.insert(mark) }
             throw .storeTrouble("a copy that was handed over cannot be recorded: \(error.detail)")

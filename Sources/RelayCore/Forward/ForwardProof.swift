@@ -43,7 +43,9 @@ package enum ForwardProof {
     }
 
     /// `quarantine` is refused like `reject`, as the relay cannot quarantine mail.
-    private static func heed(_ dmarc: DMARCFinding, proof: SenderProof, author: AddrSpec) throws(Refusal) {
+    private static func heed(
+        _ dmarc: DMARCFinding, proof: SenderProof, author: AddrSpec
+    ) throws(Refusal) {
         let isUnknown: Bool
         switch dmarc.result {
         case .pass, .none, .permerror: return
@@ -52,21 +54,27 @@ package enum ForwardProof {
             isUnknown = dmarc.policy.isEmpty
         case .temperror:
             // A proof of the author's own domain is aligned under any record.
-            guard dmarc.policy != DMARCRecord.Policy.none.rawValue, proof.domain != author.asciiDomain else { return }
+            guard dmarc.policy != DMARCRecord.Policy.none.rawValue,
+                proof.domain != author.asciiDomain
+            else { return }
             isUnknown = true
         }
         guard isUnknown else {
             throw .dmarcFailed(
-                "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)")
+                "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)"
+            )
         }
         throw .authenticationTrouble(
-            "DMARC of \(author.asciiDomain) could not be evaluated, and \(proof.domain) may not be aligned")
+            "DMARC of \(author.asciiDomain) could not be evaluated, and \(proof.domain) may not be aligned"
+        )
     }
 
     private static func registered(
         author: AddrSpec, sources: [RegisteredSource], evidence: AuthenticationEvidence
     ) throws(Refusal) -> SenderProof {
-        func aligned(_ domain: String) -> Bool { sources.contains { $0.isAligned(domain, author: author) } }
+        func aligned(_ domain: String) -> Bool {
+            sources.contains { $0.isAligned(domain, author: author) }
+        }
         func alignedEnvelope(_ finding: SPFFinding) -> Bool {
             aligned(finding.domain) || sources.contains { $0.isPaired(envelope: finding.domain) }
         }
@@ -81,22 +89,29 @@ package enum ForwardProof {
         let envelopes = evidence.spf.filter(alignedEnvelope)
 
         // A signature over only a part of the body could prove nothing, even with its key.
-        if let signature = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody }) {
-            throw .authenticationTrouble("the key \(signature.selector)._domainkey.\(signature.domain): \(signature.reason)")
+        if let signature = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody }
+        ) {
+            throw .authenticationTrouble(
+                "the key \(signature.selector)._domainkey.\(signature.domain): \(signature.reason)")
         }
         if let envelope = envelopes.first(where: { $0.result == .temperror }) {
             throw .authenticationTrouble("SPF of \(envelope.domain): \(envelope.reason)")
         }
         switch (signatures.first, envelopes.first) {
         case (.some(let signature), nil):
-            throw .dkimFailed("d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)")
+            throw .dkimFailed(
+                "d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)")
         case (nil, .some(let envelope)):
-            throw .spfFailed("\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)\(evidence.malformed)")
+            throw .spfFailed(
+                "\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)\(evidence.malformed)"
+            )
         case (.some(let signature), .some(let envelope)):
             throw .proofFailed(
-                "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)")
+                "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)"
+            )
         case (nil, nil):
-            throw .proofFailed("no signature and no envelope domain of a registered source\(evidence.malformed)")
+            throw .proofFailed(
+                "no signature and no envelope domain of a registered source\(evidence.malformed)")
         }
     }
 
@@ -107,7 +122,11 @@ package enum ForwardProof {
         evidence: AuthenticationEvidence
     ) -> Bool {
         let domain = envelopeSender.asciiDomain
-        if evidence.spf.contains(where: { $0.identity == .mailFrom && $0.result == .pass && $0.domain == domain }) { return true }
+        if evidence.spf.contains(where: {
+            $0.identity == .mailFrom && $0.result == .pass && $0.domain == domain
+        }) {
+            return true
+        }
         if case .dkim = proof { return sources.contains { $0.isAligned(domain, author: author) } }
         return false
     }

@@ -24,13 +24,15 @@ struct ForwardRewriting {
     /// Removed fields, in addition to those that lead elsewhere (`FieldNames`): signatures over
     /// changed parts, and fields of earlier stages.
     private static let removed: FieldNameSet = [
-        "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature",
+        "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal",
+        "arc-message-signature",
         "arc-authentication-results",
     ]
 
     /// - Parameter now: seconds since 1970.
     init(
-        engine: RelayEngine, account: RelayAccount, author: AddrSpec, now: Int64 = 0, isReplyToUnproved: Bool = false
+        engine: RelayEngine, account: RelayAccount, author: AddrSpec, now: Int64 = 0,
+        isReplyToUnproved: Bool = false
     ) {
         self.now = now
         self.isReplyToUnproved = isReplyToUnproved
@@ -49,34 +51,51 @@ struct ForwardRewriting {
     ) throws(Refusal) -> (edits: HeaderEdits, toStore: [StoredAddress]) {
         let edits = try edits(header, evidence: evidence)
         let limits = engine.settings.limits
-        guard toStore.count <= limits.storedAddresses else { throw .tooManyAddresses(limits.storedAddresses) }
-        if let name = edits.firstField(longerThan: limits.rewrittenFieldSize) { throw .fieldTooLong(name) }
+        guard toStore.count <= limits.storedAddresses else {
+            throw .tooManyAddresses(limits.storedAddresses)
+        }
+        if let name = edits.firstField(longerThan: limits.rewrittenFieldSize) {
+            throw .fieldTooLong(name)
+        }
         return (edits, Array(toStore.values))
     }
 
-    private mutating func edits(_ header: HeaderSection, evidence: AuthenticationEvidence) throws(Refusal) -> HeaderEdits {
+    private mutating func edits(
+        _ header: HeaderSection, evidence: AuthenticationEvidence
+    ) throws(Refusal) -> HeaderEdits {
         legal = LegalFields(header)
         var edits = HeaderEdits(header)
         let others = try others(in: header)
-        let noting = header.fields.firstIndex { $0.isNamed("To") } ?? header.fields.firstIndex { $0.isNamed("Cc") }
+        let noting =
+            header.fields.firstIndex { $0.isNamed("To") }
+            ?? header.fields.firstIndex { $0.isNamed("Cc") }
         for (index, field) in header.fields.enumerated() {
             if isReplyToUnproved, field.isNamed("Reply-To"), leadsOutside(field) {
                 edits.edits[index] = .remove
                 reasons.append(
-                    RelayReason(.replyToUnsigned, "the signature does not cover Reply-To, which leads away from the team"))
+                    RelayReason(
+                        .replyToUnsigned,
+                        "the signature does not cover Reply-To, which leads away from the team"))
             } else if Self.removed.contains(field) || field.nameBegins(with: "x-postern-") {
                 edits.edits[index] = .remove
             } else {
                 switch FieldNames.inForward(field) {
-                case .reverse: edits.edits[index] = rewriteAddresses(field, others: index == noting ? others : 0)
+                case .reverse:
+                    edits.edits[index] = rewriteAddresses(
+                        field, others: index == noting ? others : 0)
                 case .links: edits.edits[index] = rewriteList(field)
                 case .ids: edits.edits[index] = restoreIdentifiers(field, of: header)
                 case .removed: edits.edits[index] = .remove
-                case nil: if field.isNamed("Message-ID") { edits.edits[index] = restoreIdentifiers(field, of: header) }
+                case nil:
+                    if field.isNamed("Message-ID") {
+                        edits.edits[index] = restoreIdentifiers(field, of: header)
+                    }
                 }
             }
         }
-        for index in AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header) {
+        for index in AuthenticationResults.fieldsClaiming(
+            ids: [engine.settings.authservID], in: header)
+        {
             edits.edits[index] = .remove
         }
         edits.inserted = inserted(header, evidence: evidence)
@@ -102,18 +121,23 @@ struct ForwardRewriting {
 
     /// Whether an address of the field does not belong to the team.
     private func leadsOutside(_ field: HeaderField) -> Bool {
-        !addresses(of: field).list.mailboxes.allSatisfy { mailbox in account.sources.contains { $0.isOfTeam(mailbox.addrSpec) } }
+        !addresses(of: field).list.mailboxes.allSatisfy { mailbox in
+            account.sources.contains { $0.isOfTeam(mailbox.addrSpec) }
+        }
     }
 
     /// The rule for subject and body of links.
     var words: MailtoWords { MailtoWords(relayAddress: account.relayAddress) }
 
-    private func inserted(_ header: HeaderSection, evidence: AuthenticationEvidence) -> [HeaderField] {
+    private func inserted(
+        _ header: HeaderSection, evidence: AuthenticationEvidence
+    ) -> [HeaderField] {
         var hops = 0
         if case .hops(let count) = engine.mark.trace(header) { hops = count }
         var fields = [
             AuthenticationResults.field(
-                authservID: engine.settings.authservID, evidence: evidence, fromDomain: author.asciiDomain),
+                authservID: engine.settings.authservID, evidence: evidence,
+                fromDomain: author.asciiDomain),
             engine.mark.field(hops: hops),
             engine.witness.field(for: header, account: account.number),
         ]
@@ -123,12 +147,17 @@ struct ForwardRewriting {
             fields.append(
                 field.fitsLines
                     ? field
-                    : HeaderField(name: Self.originalFromField, rawValue: [0x0D, 0x0A, 0x20] + HeaderField.trim(from.rawValue)))
+                    : HeaderField(
+                        name: Self.originalFromField,
+                        rawValue: [0x0D, 0x0A, 0x20] + HeaderField.trim(from.rawValue)))
         }
         // Large providers refuse mail without these.
-        if header.first("Date") == nil { fields.append(HeaderField("Date", MessageDate.format(now))) }
+        if header.first("Date") == nil {
+            fields.append(HeaderField("Date", MessageDate.format(now)))
+        }
         if header.first("Message-ID") == nil {
-            fields.append(HeaderField(name: "Message-ID", rawValue: MessageIDs.value([madeID(header)])))
+            fields.append(
+                HeaderField(name: "Message-ID", rawValue: MessageIDs.value([madeID(header)])))
         }
         return fields
     }
@@ -138,7 +167,9 @@ struct ForwardRewriting {
     /// The reverse address of a correspondent, at the domain of the account's relay address.
     mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
         // The message will be refused, so no more work is done on it.
-        guard toStore.count <= engine.settings.limits.storedAddresses else { return account.relayAddress }
+        guard toStore.count <= engine.settings.limits.storedAddresses else {
+            return account.relayAddress
+        }
         let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if let address = StoredAddress(token) { toStore[address.token] = address }
         return AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)
@@ -168,7 +199,8 @@ struct ForwardRewriting {
         var accounts: Set<AccountNumber> = []
         var addresses: Set<String> = []
         for field in header.all("To") + header.all("Cc") {
-            for mailbox in AddressList.parse(field.rawValue).mailboxes where isAnotherUsers(mailbox.addrSpec) {
+            for mailbox in AddressList.parse(field.rawValue).mailboxes
+            where isAnotherUsers(mailbox.addrSpec) {
                 addresses.insert(mailbox.addrSpec.folded.wireForm)
             }
         }
@@ -177,16 +209,23 @@ struct ForwardRewriting {
         var unknown = max(0, addresses.count - engine.settings.limits.recipients)
         for address in addresses.sorted().prefix(engine.settings.limits.recipients) {
             let numbers = try owners(of: address)
-            if let number = numbers.first { if own.isDisjoint(with: numbers) { accounts.insert(number) } } else { unknown += 1 }
+            if let number = numbers.first {
+                if own.isDisjoint(with: numbers) { accounts.insert(number) }
+            } else {
+                unknown += 1
+            }
         }
         return accounts.count + unknown
     }
 
     /// The account of an address at a relay domain, and its successors; empty if it has none.
     private func owners(of address: String) throws(Refusal) -> [AccountNumber] {
-        switch RecipientReading.read("<\(address)>", settings: engine.settings, tokens: engine.tokens) {
+        switch RecipientReading.read(
+            "<\(address)>", settings: engine.settings, tokens: engine.tokens)
+        {
         case .relayAddress(let localPart, let domain):
-            let account = try Refusal.deferring(engine.directory.account(relayAddress: localPart, domain: domain))
+            let account = try Refusal.deferring(
+                engine.directory.account(relayAddress: localPart, domain: domain))
             return account.map { [$0.number] + $0.successors.map(\.number) } ?? []
         case .reverse(let token), .returnPath(let token): return [token.account]
         default: return []
@@ -197,15 +236,22 @@ struct ForwardRewriting {
     /// a recipient, as some do with an empty group. Some show it as the name of the address before
     /// it.
     private static func note(others: Int) -> [UInt8] {
-        others == 0 ? [] : Array("\r\n (you and \(others) other user\(others == 1 ? "" : "s") of this relay)".utf8)
+        others == 0
+            ? []
+            : Array(
+                "\r\n (you and \(others) other user\(others == 1 ? "" : "s") of this relay)".utf8)
     }
 
     private mutating func rewritten(_ mailbox: Mailbox) -> Mailbox {
         if isRelayAddress(mailbox.addrSpec) {
-            return Mailbox(displayName: ShownName.shown(mailbox.displayName, of: mailbox.addrSpec), addrSpec: mailbox.addrSpec)
+            return Mailbox(
+                displayName: ShownName.shown(mailbox.displayName, of: mailbox.addrSpec),
+                addrSpec: mailbox.addrSpec)
         }
         let name = ShownName.shown(mailbox.displayName ?? mailbox.comment, of: mailbox.addrSpec)
-        return Mailbox(displayName: name ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
+        return Mailbox(
+            displayName: name ?? Self.madeUpName(mailbox.addrSpec),
+            addrSpec: reverse(mailbox.addrSpec))
     }
 
     /// The addresses of a field. The field is decoded first if it is not UTF-8, or if an encoded
@@ -221,7 +267,8 @@ struct ForwardRewriting {
         read.addresses = read.addresses.compactMap {
             switch $0 {
             case .mailbox(let mailbox): mailbox.addrSpec.isASCII ? $0 : nil
-            case .group(let name, let members): .group(name: name, members.filter(\.addrSpec.isASCII))
+            case .group(let name, let members):
+                .group(name: name, members.filter(\.addrSpec.isASCII))
             }
         }
         return (read, true)
@@ -242,10 +289,12 @@ struct ForwardRewriting {
             (isRelayAddress(mailbox.addrSpec) || mailbox.addrSpec.leadsSomewhere)
                 && (!leavesOut || !isAnotherUsers(mailbox.addrSpec))
         }
-        if others == 0, !isDecoded, mailboxes.allSatisfy(stays), list.defects.allSatisfy(Self.leavesAddressesClear),
+        if others == 0, !isDecoded, mailboxes.allSatisfy(stays),
+            list.defects.allSatisfy(Self.leavesAddressesClear),
             ShownName.isShown(list, in: field.rawValue)
         {
-            if mailboxes.isEmpty, !list.addresses.isEmpty, AddressCandidates.find(in: field.rawValue).isEmpty,
+            if mailboxes.isEmpty, !list.addresses.isEmpty,
+                AddressCandidates.find(in: field.rawValue).isEmpty,
                 field.rawValue.allSatisfy({ $0 < 0x80 })
             {
                 return .keep
@@ -259,7 +308,8 @@ struct ForwardRewriting {
             switch $0 {
             case .mailbox(let mailbox): stays(mailbox) ? .mailbox(rewritten(mailbox)) : nil
             case .group(let name, let members):
-                .group(name: ShownName.shown(name) ?? "", members.filter(stays).map { rewritten($0) })
+                .group(
+                    name: ShownName.shown(name) ?? "", members.filter(stays).map { rewritten($0) })
             }
         }
         if addresses.isEmpty {
@@ -268,7 +318,9 @@ struct ForwardRewriting {
             guard field.isNamed("To") || others > 0 else { return .remove }
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
-        return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength) + Self.note(others: others))
+        return .replace(
+            AddressFieldValue.write(addresses, nameLength: field.nameLength)
+                + Self.note(others: others))
     }
 
     /// Whether the addresses of a list are clear despite a defect, so that only they must be
@@ -291,13 +343,16 @@ struct ForwardRewriting {
             let range = mailbox.displayName == nil ? mailbox.range : mailbox.addrSpecRange
             guard range.lowerBound >= position, range.upperBound <= raw.endIndex else { return nil }
             out += raw[position..<range.lowerBound]
-            out += (mailbox.displayName == nil ? rewritten(mailbox).serialized : reverse(mailbox.addrSpec).wireForm).utf8
+            out +=
+                (mailbox.displayName == nil
+                ? rewritten(mailbox).serialized : reverse(mailbox.addrSpec).wireForm).utf8
             position = range.upperBound
         }
         out += raw[position...]
         // Reverse addresses are long. A line that became too long is written again, and so is a
         // value that is not ASCII.
-        return out.allSatisfy { $0 < 0x80 } && HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
+        return out.allSatisfy { $0 < 0x80 }
+            && HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
     }
 
     // MARK: Mailing lists
@@ -307,7 +362,9 @@ struct ForwardRewriting {
     /// it. Encoded words are decoded first, as many programs do.
     private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
         let written = ListURIs(field.unfoldedBytes)
-        let read = EncodedWord.occurs(in: field.rawValue) ? ListURIs(Array(field.decodedValue.utf8)) : written
+        let read =
+            EncodedWord.occurs(in: field.rawValue)
+            ? ListURIs(Array(field.decodedValue.utf8)) : written
         var uris = read.uris
         var changed = uris != written.uris
         let hasWeb = uris.contains { $0.map(\.asciiLowercased).starts(with: "https:".utf8) }
@@ -316,10 +373,13 @@ struct ForwardRewriting {
             guard let mailto = MailtoURI(uri) else { return uri }
             changed = true
             if mailto.hasBody {
-                note(hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
+                note(
+                    hasWeb ? "left out, as an https URI is beside it" : "kept as plain words alone")
             }
             guard !mailto.hasBody || !hasWeb else { return nil }
-            let new = mailto.mapping(words: words) { isRelayAddress($0) ? $0 : $0.leadsSomewhere ? reverse($0) : nil }
+            let new = mailto.mapping(words: words) {
+                isRelayAddress($0) ? $0 : $0.leadsSomewhere ? reverse($0) : nil
+            }
             // Without an address, the URI leads nowhere.
             return MailtoURI(new)?.hasRecipients == true ? new : nil
         }
@@ -334,35 +394,48 @@ struct ForwardRewriting {
     }
 
     private mutating func note(_ detail: String) {
-        let reason = RelayReason(.listMailto, "a mailto URI of a mailing list with a body: \(detail)")
-        if !reasons.contains(where: { $0.detail.hasSameOctets(as: reason.detail) }) { reasons.append(reason) }
+        let reason = RelayReason(
+            .listMailto, "a mailto URI of a mailing list with a body: \(detail)")
+        if !reasons.contains(where: { $0.detail.hasSameOctets(as: reason.detail) }) {
+            reasons.append(reason)
+        }
     }
 
     // MARK: Message ids
 
     /// Replaces the hidden ids that the team knows by the user's own. Replaces ids that are not
     /// legal by legal stand-ins.
-    private func restoreIdentifiers(_ field: HeaderField, of header: HeaderSection) -> HeaderEdits.Edit {
+    private func restoreIdentifiers(
+        _ field: HeaderField, of header: HeaderSection
+    ) -> HeaderEdits.Edit {
         let ids = MessageIDs.read(in: field.rawValue)
-        if ids.isEmpty, field.isNamed("Message-ID") { return .replace(MessageIDs.value([madeID(header)])) }
-        let restored = ids.map {
-            engine.ids.reveal($0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) ?? legal($0)
+        if ids.isEmpty, field.isNamed("Message-ID") {
+            return .replace(MessageIDs.value([madeID(header)]))
         }
-        return restored == MessageIDs.ids(in: field.rawValue) ? .keep : .replace(MessageIDs.value(restored))
+        let restored = ids.map {
+            engine.ids.reveal(
+                $0, account: account.number, isRelayDomain: engine.settings.isRelayDomain)
+                ?? legal($0)
+        }
+        return restored == MessageIDs.ids(in: field.rawValue)
+            ? .keep : .replace(MessageIDs.value(restored))
     }
 
     /// Programs of the user may change an id without `@`, and some servers change an id without
     /// brackets.
     private func legal(_ id: [UInt8]) -> [UInt8] {
         MessageIDs.isLegal(id)
-            ? id : engine.ids.standIn(for: id, account: account.number, relayDomain: account.relayAddress.domain)
+            ? id
+            : engine.ids.standIn(
+                for: id, account: account.number, relayDomain: account.relayAddress.domain)
     }
 
     /// The id for a message that has none. It is the same when the message is repeated. No team
     /// sees it, as it has the form of a witness.
     private func madeID(_ header: HeaderSection) -> [UInt8] {
         engine.ids.witness(
-            for: SHA256.hash(header.serialized), account: account.number, relayDomain: account.relayAddress.domain)
+            for: SHA256.hash(header.serialized), account: account.number,
+            relayDomain: account.relayAddress.domain)
     }
 
     /// Maximum witnesses for one message. The ids beyond this number are the oldest; an answer
@@ -374,13 +447,17 @@ struct ForwardRewriting {
     /// (MessageIDs.witness). Earlier ids of the thread need witnesses again, as the team never sees
     /// a witness and so does not repeat it.
     private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
-        var ids = header.first("Message-ID").map { MessageIDs.read(in: $0.rawValue).prefix(1) } ?? []
+        var ids =
+            header.first("Message-ID").map { MessageIDs.read(in: $0.rawValue).prefix(1) } ?? []
         for name in ["In-Reply-To", "References"] {
             ids += header.all(name).flatMap { MessageIDs.read(in: $0.rawValue) }.reversed()
         }
         var seen: Set<[UInt8]> = []
-        let witnesses = ids.filter { isForeign($0) && seen.insert($0).inserted }.prefix(Self.maximumWitnesses).map {
-            engine.ids.witness(for: $0, account: account.number, relayDomain: account.relayAddress.domain)
+        let witnesses = ids.filter { isForeign($0) && seen.insert($0).inserted }.prefix(
+            Self.maximumWitnesses
+        ).map {
+            engine.ids.witness(
+                for: $0, account: account.number, relayDomain: account.relayAddress.domain)
         }
         guard !witnesses.isEmpty else { return }
         if let index = header.fields.firstIndex(where: { $0.isNamed("References") }) {
@@ -392,7 +469,8 @@ struct ForwardRewriting {
             }
             edits.edits[index] = .replace(MessageIDs.value(witnesses + ids))
         } else {
-            edits.inserted.append(HeaderField(name: "References", rawValue: MessageIDs.value(witnesses)))
+            edits.inserted.append(
+                HeaderField(name: "References", rawValue: MessageIDs.value(witnesses)))
         }
     }
 
@@ -400,6 +478,7 @@ struct ForwardRewriting {
     private func isForeign(_ id: [UInt8]) -> Bool {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
-        return !engine.settings.isRelayDomain(domain) && !account.sources.contains { $0.ownsIdentifier(at: domain) }
+        return !engine.settings.isRelayDomain(domain)
+            && !account.sources.contains { $0.ownsIdentifier(at: domain) }
     }
 }

@@ -29,18 +29,23 @@ final class ForwardSession {
     /// Refuses at once if no evidence could help: for an unclear author, or one that no team has
     /// registered. Sends no DNS queries.
     init(
-        engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, header: HeaderSection, now: Int64
+        engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity,
+        header: HeaderSection, now: Int64
     ) throws(Refusal) {
         switch AuthorAddress.parse(header: header) {
         case .success(let address): author = address
         case .failure(let defect): throw .unreadableFrom(defect)
         }
         let author = author
-        if ([account] + account.successors).contains(where: { $0.sources.contains { $0.covers(author) } }) {
+        if ([account] + account.successors).contains(where: {
+            $0.sources.contains { $0.covers(author) }
+        }) {
             covering = nil
         } else {
             let covering = try Self.covering(author, engine)
-            guard !covering.isEmpty else { throw .unauthorizedSender(client.mailFrom, from: author.asciiDomain) }
+            guard !covering.isEmpty else {
+                throw .unauthorizedSender(client.mailFrom, from: author.asciiDomain)
+            }
             self.covering = covering
         }
         self.engine = engine
@@ -50,10 +55,13 @@ final class ForwardSession {
         self.now = now
         authentication = engine.authenticator.begin(client: client, header: header, now: now)
         signing = engine.signer?.begin()
-        body = ForwardBody(header: header, account: account.number, memory: engine.replyMemory.forwards, now: now)
+        body = ForwardBody(
+            header: header, account: account.number, memory: engine.replyMemory.forwards, now: now)
     }
 
-    private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [RegisteredSource] {
+    private static func covering(
+        _ author: AddrSpec, _ engine: RelayEngine
+    ) throws(Refusal) -> [RegisteredSource] {
         try Refusal.deferring(engine.directory.sources(covering: author))
     }
 
@@ -74,28 +82,38 @@ final class ForwardSession {
         let admitting = ([account] + account.successors).compactMap {
             candidate -> (RelayAccount, [RegisteredSource], SenderProof)? in
             let own = candidate.sources.filter { $0.covers(author) }
-            guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else {
+            guard !own.isEmpty,
+                let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving)
+            else {
                 return nil
             }
             return (candidate, own, proof)
         }
-        guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
+        guard
+            let (admitted, own, proof) = admitting.first(where: { $0.0.isActive })
+                ?? admitting.first
+        else {
             unadmitted = evidence
             // Checks the sources of all teams, so that the answer to another sender does not reveal
             // whose address it is.
             let all: [RegisteredSource]
             if let covering { all = covering } else { all = try Self.covering(author, engine) }
             _ = try ForwardProof.prove(author: author, sources: all, evidence: proving)
-            throw .unknownAddress("the author is proved, but not as a source of the team of this address")
+            throw .unknownAddress(
+                "the author is proved, but not as a source of the team of this address")
         }
         // From here on the sender is proved, and may learn the state of the account.
         account = admitted
         isEnvelopeProof =
-            evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil }
+            evidence.ofEnvelope(client).map {
+                (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil
+            }
             ?? false
         guard account.isActive else { throw .inactive(account) }
         guard account.isForwardingOn else { throw .forwardingOff }
-        if account.hasBlocks, try Refusal.deferring(engine.directory.isBlocked(author, by: account.number)) {
+        if account.hasBlocks,
+            try Refusal.deferring(engine.directory.isBlocked(author, by: account.number))
+        {
             throw .senderBlocked
         }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
@@ -117,43 +135,60 @@ final class ForwardSession {
             isReplyToUnproved: !isCovered("Reply-To", by: proof, evidence))
         let edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
-        let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
+        let returnPath = ForwardEnvelope.returnPath(
+            engine: engine, account: account, client: client, sender: sender, day: day)
         let toStore =
             Array(rewriting.toStore.values)
-            + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
+            + (returnPath.token.flatMap {
+                StoredAddress($0, expiryDay: day + engine.settings.returnPathDays)
+            }.map { [$0] } ?? [])
         var signed = edits
         if let signing = newBody.pieces.map(resigned) ?? signing {
             signed.inserted =
-                try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
+                try signing.signatures(
+                    header: edits.result, domain: account.relayAddress.domain, now: now)
+                + signed.inserted
         }
 
         // Counts the message last, so that a message deferred for another reason does not count.
         // The place is reserved before anything is stored, and released if storing fails.
         guard
             try Refusal.deferring(
-                engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay))
+                engine.directory.reserve(
+                    .forward, account: account.number, day: day, limit: limits.messagesPerDay))
         else { throw .dailyLimit(limits.messagesPerDay) }
-        guard try Refusal.deferring(store(toStore, day: day)) else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
+        guard try Refusal.deferring(store(toStore, day: day)) else {
+            throw .storedAddressLimit(limits.storedAddressesPerDay)
+        }
 
         return RelayDecision(
             .relay,
             modifications: signed.modifications + (newBody.pieces.map { [.replaceBody($0)] } ?? [])
                 + [.changeSender(returnPath.path)] + paths.map { .deleteRecipient($0) }
                 + [.addRecipient("<\(inbox.address.revealed.wireForm)>")],
-            reasons: [RelayReason(.forwarded, "author proved by \(proof.method)")] + rewriting.reasons
+            reasons: [RelayReason(.forwarded, "author proved by \(proof.method)")]
+                + rewriting.reasons
                 + Self.reasons(newBody))
     }
 
     /// Whether the proof of the author also proves a field: by SPF, as the team's server sent all
     /// of the message, or by a signature over the field.
-    private func isCovered(_ name: String, by proof: SenderProof, _ evidence: AuthenticationEvidence) -> Bool {
+    private func isCovered(
+        _ name: String, by proof: SenderProof, _ evidence: AuthenticationEvidence
+    ) -> Bool {
         guard case .dkim(let domain) = proof, !isEnvelopeProof else { return true }
-        return evidence.dkim.contains { $0.isProof && $0.domain == domain && $0.covers(name, in: header) }
+        return evidence.dkim.contains {
+            $0.isProof && $0.domain == domain && $0.covers(name, in: header)
+        }
     }
 
-    private func rewriteBody(_ rewriting: inout ForwardRewriting, inbox: InboxAddress) throws(Refusal) -> ForwardRewriting.Body {
+    private func rewriteBody(
+        _ rewriting: inout ForwardRewriting, inbox: InboxAddress
+    ) throws(Refusal) -> ForwardRewriting.Body {
         try body.finish()
-        let rewritten = try body.rewrite { bytes throws(Refusal) in try rewriting.rewriteBody(header, bytes, inbox: inbox) }
+        let rewritten = try body.rewrite { bytes throws(Refusal) in
+            try rewriting.rewriteBody(header, bytes, inbox: inbox)
+        }
         return rewritten ?? ForwardRewriting.Body(linksLeft: body.need == .links ? 1 : 0)
     }
 
@@ -162,7 +197,11 @@ final class ForwardSession {
         (body.pieces == nil ? [] : [RelayReason(.bodyRewritten)])
             + (body.linksLeft == 0
                 ? []
-                : [RelayReason(.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
+                : [
+                    RelayReason(
+                        .linksLeft,
+                        "\(body.linksLeft) links, or texts with links, could not be rewritten")
+                ])
     }
 
     /// A signing session over this body instead of the received one.
@@ -180,9 +219,12 @@ extension ForwardSession {
     private func store(_ addresses: [StoredAddress], day: UInt64) throws(DirectoryFailure) -> Bool {
         guard !addresses.isEmpty else { return true }
         var isStored = false
-        defer { if !isStored { engine.directory.release(.forward, account: account.number, day: day) } }
+        defer {
+            if !isStored { engine.directory.release(.forward, account: account.number, day: day) }
+        }
         isStored = try engine.directory.store(
-            addresses, account: account.number, day: day, newPerDay: engine.settings.limits.storedAddressesPerDay)
+            addresses, account: account.number, day: day,
+            newPerDay: engine.settings.limits.storedAddressesPerDay)
         return isStored
     }
 
@@ -198,23 +240,29 @@ extension ForwardSession {
 enum ForwardEnvelope {
     /// The envelope sender, if a report may go to it later.
     static func reportableSender(
-        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource],
+        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof,
+        sources: [RegisteredSource],
         evidence: AuthenticationEvidence,
         isDeliverable: (AddrSpec) -> Bool
     ) -> AddrSpec? {
         guard let sender = AddrSpec(envelope: client.mailFrom), isDeliverable(sender),
-            ForwardProof.isReportable(envelopeSender: sender, author: author, proof: proof, sources: sources, evidence: evidence)
+            ForwardProof.isReportable(
+                envelopeSender: sender, author: author, proof: proof, sources: sources,
+                evidence: evidence)
         else { return nil }
         return sender
     }
 
-    /// The new reverse-path with angle brackets: a null sender stays null, any other becomes a return path.
+    /// The new reverse-path with angle brackets: a null sender stays null, any
+    /// other becomes a return path.
     static func returnPath(
-        engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, sender: AddrSpec?, day: UInt64
+        engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, sender: AddrSpec?,
+        day: UInt64
     ) -> (path: String, token: MintedToken?) {
         guard !client.mailFrom.isEmpty else { return ("<>", nil) }
         let token = engine.tokens.forwardReturnPath(
-            account: account.number, sender: sender, nonce: engine.nonce(), expiryDay: day + engine.settings.returnPathDays)
+            account: account.number, sender: sender, nonce: engine.nonce(),
+            expiryDay: day + engine.settings.returnPathDays)
         return ("<\(token.localPart)@\(account.relayAddress.domain)>", token)
     }
 }

@@ -37,8 +37,10 @@ struct ListURIs {
     /// address does not count.
     var holdsAddressOutside: Bool {
         outside.split { ", \t".utf8.contains($0) }.contains { word in
-            let word = String(decoding: MailtoURI.percentDecoded(word), as: UTF8.self).asciiLowercased
-            return word.contains("mailto:") || word.utf8.contains(UInt8(ascii: "@")) && !word.contains("://")
+            let word = String(decoding: MailtoURI.percentDecoded(word), as: UTF8.self)
+                .asciiLowercased
+            return word.contains("mailto:")
+                || word.utf8.contains(UInt8(ascii: "@")) && !word.contains("://")
         }
     }
 }

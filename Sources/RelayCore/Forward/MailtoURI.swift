@@ -1,4 +1,5 @@
-// mailto: URIs (RFC 6068), as found in List-Unsubscribe and similar fields, in texts and in calendars.
+// mailto: URIs (RFC 6068), as found in List-Unsubscribe and similar fields, in
+// texts and in calendars.
 
 import InternetMessage
 import Support
@@ -11,7 +12,8 @@ struct MailtoURI {
     /// Nil if the octets are not a `mailto:` URI.
     init?(_ uri: [UInt8]) {
         let scheme = Array("mailto:".utf8)
-        guard uri.count >= scheme.count, zip(uri, scheme).allSatisfy({ $0.asciiLowercased == $1 }) else { return nil }
+        guard uri.count >= scheme.count, zip(uri, scheme).allSatisfy({ $0.asciiLowercased == $1 })
+        else { return nil }
         let rest = uri[scheme.count...]
         if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
             path = rest[..<mark]
@@ -27,7 +29,10 @@ struct MailtoURI {
 
     /// Whether it has recipients.
     var hasRecipients: Bool {
-        !path.isEmpty || fields.contains { ["to", "cc"].contains(Self.name($0)) && $0.last != UInt8(ascii: "=") }
+        !path.isEmpty
+            || fields.contains {
+                ["to", "cc"].contains(Self.name($0)) && $0.last != UInt8(ascii: "=")
+            }
     }
 
     var hasBody: Bool { fields.contains { Self.name($0) == "body" } }
@@ -36,16 +41,25 @@ struct MailtoURI {
     /// copies. RFC 6068 section 4: a program need not, and should not, use arbitrary fields.
     ///
     /// - Parameters:
-    ///   - keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
+    ///   - keepsEquals: keeps `=` in an address: calendar programs compare addresses with
+    ///     or without decoding.
     ///   - transform: nil for an address that is removed.
-    func mapping(keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
-        write(path: Self.map(path, keepsEquals, transform), words) { Self.map($0, keepsEquals, transform) }
+    func mapping(
+        keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec?
+    ) -> [UInt8] {
+        write(path: Self.map(path, keepsEquals, transform), words) {
+            Self.map($0, keepsEquals, transform)
+        }
     }
 
     /// The same for a URI without an address: its empty list of recipients stays as written.
-    func keepingRecipients(words: MailtoWords) -> [UInt8] { write(path: Array(path), words) { Array($0) } }
+    func keepingRecipients(words: MailtoWords) -> [UInt8] {
+        write(path: Array(path), words) { Array($0) }
+    }
 
-    private func write(path: [UInt8], _ words: MailtoWords, recipients: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
+    private func write(
+        path: [UInt8], _ words: MailtoWords, recipients: (ArraySlice<UInt8>) -> [UInt8]
+    ) -> [UInt8] {
         var uri = Array("mailto:".utf8) + path
         var separator = UInt8(ascii: "?")
         for field in fields {
@@ -53,11 +67,16 @@ struct MailtoURI {
             let field = Self.withoutReference(field)
             let value = field.drop { $0 != UInt8(ascii: "=") }.dropFirst()
             switch name {
-            case "to", "cc": uri += [separator] + name.utf8 + [UInt8(ascii: "=")] + recipients(value)
-            case "body" where !words.keepsBody || !MailtoWords.isPlain(Self.percentDecoded(value)): continue
+            case "to", "cc":
+                uri += [separator] + name.utf8 + [UInt8(ascii: "=")] + recipients(value)
+            case "body" where !words.keepsBody || !MailtoWords.isPlain(Self.percentDecoded(value)):
+                continue
             case "subject", "body":
                 let neutral = words.neutral(Self.percentDecoded(value))
-                uri += [separator] + (neutral.map { Array("\(name)=".utf8) + Self.percentEncoded($0) } ?? Array(field))
+                uri +=
+                    [separator]
+                    + (neutral.map { Array("\(name)=".utf8) + Self.percentEncoded($0) }
+                        ?? Array(field))
             case "in-reply-to", "references": uri += [separator] + field
             default: continue
             }
@@ -79,7 +98,9 @@ struct MailtoURI {
 
     /// Commas between addresses stay unchanged; commas within one are encoded (RFC 6068 section 2).
     /// Some programs encode both.
-    private static func map(_ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
+    private static func map(
+        _ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec?
+    ) -> [UInt8] {
         var seen: Set<AddrSpec> = []
         let addresses = list.split(separator: UInt8(ascii: ",")).flatMap { element in
             let text = percentDecoded(element)
@@ -96,7 +117,8 @@ struct MailtoURI {
         var out: [UInt8] = []
         var index = text.startIndex
         while index < text.endIndex {
-            if text[index] == UInt8(ascii: "%"), index + 2 < text.endIndex, let high = text[index + 1].hexValue,
+            if text[index] == UInt8(ascii: "%"), index + 2 < text.endIndex,
+                let high = text[index + 1].hexValue,
                 let low = text[index + 2].hexValue
             {
                 out.append(high << 4 | low)

@@ -18,7 +18,8 @@ struct MailtoWords {
     static func isPlain(_ text: [UInt8]) -> Bool {
         text.split { $0 <= 0x20 }.allSatisfy { word in
             let word = word.map(\.asciiLowercased)
-            let letters = word.last.map { ".,!?:;".utf8.contains($0) } == true ? word.dropLast() : word[...]
+            let letters =
+                word.last.map { ".,!?:;".utf8.contains($0) } == true ? word.dropLast() : word[...]
             return letters.allSatisfy(\.isASCIILetter) && LocalPartGuard(Array(letters)) == .none
         }
     }
@@ -27,7 +28,9 @@ struct MailtoWords {
     private static let delimiters = "<>()[]{}\",;".unicodeScalars
     private static let sentenceEnds = ".!?:'".unicodeScalars
     /// In lower case: `@`, its wide forms, and how it is written in other encodings.
-    private static let signs = ["@", "\u{FF20}", "\u{FE6B}", "%40", "=40", "&#64", "&#x40", "&commat", "\\u0040"].map {
+    private static let signs = [
+        "@", "\u{FF20}", "\u{FE6B}", "%40", "=40", "&#64", "&#x40", "&commat", "\\u0040",
+    ].map {
         Array($0.utf8)
     }
 
@@ -69,6 +72,7 @@ struct MailtoWords {
 
 extension [UInt8] {
     fileprivate func holds(_ word: [UInt8]) -> Bool {
-        count >= word.count && (0...(count - word.count)).contains { self[$0...].starts(with: word) }
+        count >= word.count
+            && (0...(count - word.count)).contains { self[$0...].starts(with: word) }
     }
 }

@@ -11,7 +11,8 @@ enum ShownName {
     /// Characters that form addresses and attributions, and characters that look like them; `@` and
     /// similar.
     private static let signs = Set<Unicode.Scalar>([
-        ":", "<", ">", "\u{FF1A}", "\u{FE55}", "\u{FE13}", "\u{2236}", "\u{A789}", "\u{FF1C}", "\u{FE64}", "\u{2039}",
+        ":", "<", ">", "\u{FF1A}", "\u{FE55}", "\u{FE13}", "\u{2236}", "\u{A789}", "\u{FF1C}",
+        "\u{FE64}", "\u{2039}",
         "\u{FF1E}", "\u{FE65}", "\u{203A}",
     ])
     private static let ats = Set<Unicode.Scalar>(["@", "\u{FF20}", "\u{FE6B}"])
@@ -21,12 +22,16 @@ enum ShownName {
     static func shown(_ name: String) -> String? {
         let spaced = PersonText.cleaned(PersonText.withSingleSpaces(name)).text.unicodeScalars
         // A word with an `@` is removed completely, as the rest of it could be taken for a name.
-        let words = spaced.split { $0 == " " || signs.contains($0) }.filter { word in !word.contains { ats.contains($0) } }
+        let words = spaced.split { $0 == " " || signs.contains($0) }.filter { word in
+            !word.contains { ats.contains($0) }
+        }
         var scalars = Array(words.joined(separator: " ".unicodeScalars))
         if scalars.count > maximumLength {
             var end = maximumLength
             // Do not cut between a letter and its marks.
-            while end > 0, scalars[end].properties.isGraphemeExtend || scalars[end - 1] == "\u{200D}" { end -= 1 }
+            while end > 0,
+                scalars[end].properties.isGraphemeExtend || scalars[end - 1] == "\u{200D}"
+            { end -= 1 }
             scalars.removeSubrange((end > 0 ? end : maximumLength)...)
             while scalars.last == " " { scalars.removeLast() }
         }
@@ -35,7 +40,9 @@ enum ShownName {
 
     /// The same for the name of a mailbox; nil also if the name only repeats the address.
     static func shown(_ name: String?, of address: AddrSpec) -> String? {
-        guard let name, !name.utf8.equalsIgnoringASCIICase(address.wireForm.utf8) else { return nil }
+        guard let name, !name.utf8.equalsIgnoringASCIICase(address.wireForm.utf8) else {
+            return nil
+        }
         return shown(name)
     }
 
@@ -44,17 +51,24 @@ enum ShownName {
     static func madeUp(_ address: AddrSpec) -> String {
         let (local, domain) = (address.localPart.unicodeScalars, address.domain.unicodeScalars)
         let fits = local.count + domain.count + 4 <= maximumLength
-        let name = fits ? "\(local) at \(domain)" : "\(String(local.prefix(15)))... at ...\(String(domain.suffix(39)))"
+        let name =
+            fits
+            ? "\(local) at \(domain)"
+            : "\(String(local.prefix(15)))... at ...\(String(domain.suffix(39)))"
         return shown(name) ?? "unknown"
     }
 
-    private static func isShown(_ name: String) -> Bool { shown(name)?.hasSameOctets(as: name) ?? name.utf8.isEmpty }
+    private static func isShown(_ name: String) -> Bool {
+        shown(name)?.hasSameOctets(as: name) ?? name.utf8.isEmpty
+    }
 
     /// Whether every name, comment and group name of an address field already has the form that a
     /// forward shows, so that the field can stay.
     static func isShown(_ list: AddressList, in value: ArraySlice<UInt8>) -> Bool {
         list.mailboxes.allSatisfy { isShown($0.displayName ?? "") }
-            && list.addresses.allSatisfy { if case .group(let name, _) = $0 { isShown(name) } else { true } }
+            && list.addresses.allSatisfy {
+                if case .group(let name, _) = $0 { isShown(name) } else { true }
+            }
             && comments(in: value).allSatisfy { isShown(EncodedWord.decode($0[...])) }
     }
 

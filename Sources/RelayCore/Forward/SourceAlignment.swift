@@ -15,7 +15,8 @@ extension RegisteredSource {
         }
     }
 
-    /// Whether a domain that authenticated a message proves this source for an author that it covers.
+    /// Whether a domain that authenticated a message proves this source for
+    /// an author that it covers.
     package func isAligned(_ domain: String, author: AddrSpec) -> Bool {
         switch scope {
         case .domain(let source): DomainName.isEqualOrBelow(domain.lowercased(), source)
@@ -25,7 +26,9 @@ extension RegisteredSource {
 
     /// Whether an address belongs to the team by this source: the source covers it, or it is at the
     /// source's envelope domain.
-    func isOfTeam(_ address: AddrSpec) -> Bool { covers(address) || isPaired(envelope: address.asciiDomain) }
+    func isOfTeam(_ address: AddrSpec) -> Bool {
+        covers(address) || isPaired(envelope: address.asciiDomain)
+    }
 
     /// Whether the envelope domain was explicitly paired with this source.
     package func isPaired(envelope domain: String) -> Bool {
@@ -38,7 +41,11 @@ extension RegisteredSource {
     /// programs make ids with it.
     package func ownsIdentifier(at domain: String) -> Bool {
         let domain = domain.lowercased()
-        if let pairedEnvelopeDomain, DomainName.isEqualOrBelow(domain, pairedEnvelopeDomain.lowercased()) { return true }
+        if let pairedEnvelopeDomain,
+            DomainName.isEqualOrBelow(domain, pairedEnvelopeDomain.lowercased())
+        {
+            return true
+        }
         return registeredDomain.map { DomainName.isEqualOrBelow(domain, $0) } ?? false
     }
 

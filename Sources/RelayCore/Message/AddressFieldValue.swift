@@ -43,12 +43,15 @@ enum AddressFieldValue {
     private static func text(_ mailbox: Mailbox) -> [UInt8] {
         guard let ascii = mailbox.addrSpec.asciiWireForm else {
             // A non-ASCII address can only be shown, as an empty group (RFC 6857 section 3.1).
-            let shown = [mailbox.displayName ?? "", mailbox.addrSpec.wireForm].filter { !$0.utf8.isEmpty }.joined(separator: " ")
+            let shown = [mailbox.displayName ?? "", mailbox.addrSpec.wireForm].filter {
+                !$0.utf8.isEmpty
+            }.joined(separator: " ")
             return Array(EncodedWord.encode(shown).utf8) + Array(":;".utf8)
         }
         let address = Array(ascii.utf8)
         let name = phrase(mailbox.displayName, else: "")
-        return name.isEmpty ? address : name + [0x20, UInt8(ascii: "<")] + address + [UInt8(ascii: ">")]
+        return name.isEmpty
+            ? address : name + [0x20, UInt8(ascii: "<")] + address + [UInt8(ascii: ">")]
     }
 
     private static func phrase(_ name: String?, else missing: String) -> [UInt8] {

@@ -7,7 +7,8 @@ package enum FieldNames {
     /// How a forward changes a field.
     package enum InForward: String, Sendable {
         case reverse = "every address becomes a reverse address"
-        case links = "`mailto:` addresses become reverse addresses; a text that is no link but has an address is removed"
+        case links =
+            "`mailto:` addresses become reverse addresses; a text that is no link but has an address is removed"
         case ids = "the user's own ids come back"
         case removed = "removed"
     }
@@ -43,15 +44,19 @@ package enum FieldNames {
         // Fields that request receipts and answers elsewhere; complaints (RFC 9477), which a
         // provider would send with the inbox in them; recipients.
         Row(
-            .removed, .removed, "*-To", "Resent-*", "Author", "Bcc", "Return-Path", "Return-Receipt-*", "X-Confirm-*",
-            "Disposition-Notification-*", "Generate-Delivery-Report", "Prevent-NonDelivery-Report", "Content-Return",
-            "Registered-Mail-Reply-Requested-By", "Original-Recipient", "X-PMRQC", "CFBL-Address", "CFBL-Feedback-ID",
+            .removed, .removed, "*-To", "Resent-*", "Author", "Bcc", "Return-Path",
+            "Return-Receipt-*", "X-Confirm-*",
+            "Disposition-Notification-*", "Generate-Delivery-Report", "Prevent-NonDelivery-Report",
+            "Content-Return",
+            "Registered-Mail-Reply-Requested-By", "Original-Recipient", "X-PMRQC", "CFBL-Address",
+            "CFBL-Feedback-ID",
             "X-Envelope-From", "X-Forwarded-For"),
     ]
 
     /// How a forward changes a field; nil for a field that leads nowhere.
     static func inForward(_ field: HeaderField) -> InForward? {
-        rows.first { $0.patterns.contains { $0.matches(field.bytes[..<field.nameLength]) } }?.inForward
+        rows.first { $0.patterns.contains { $0.matches(field.bytes[..<field.nameLength]) } }?
+            .inForward
     }
 
     /// A name with any text before or after it.

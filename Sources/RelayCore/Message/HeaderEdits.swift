@@ -24,7 +24,9 @@ package struct HeaderEdits: Sendable {
     /// The name of the first field that the edits make longer than a limit; nil if there is none.
     func firstField(longerThan limit: Int) -> String? {
         for (field, edit) in zip(original, edits) {
-            if case .replace(let value) = edit, field.nameLength + 1 + value.count > limit { return field.name }
+            if case .replace(let value) = edit, field.nameLength + 1 + value.count > limit {
+                return field.name
+            }
         }
         return inserted.first { $0.bytes.count > limit }?.name
     }
@@ -53,12 +55,20 @@ package struct HeaderEdits: Sendable {
             switch edits[position] {
             case .keep: break
             case .replace(let value):
-                changes.append(.changeHeader(name: original[position].name, index: names.ordinal(position), rawValue: value))
+                changes.append(
+                    .changeHeader(
+                        name: original[position].name, index: names.ordinal(position),
+                        rawValue: value))
             case .remove:
-                changes.append(.changeHeader(name: original[position].name, index: names.ordinal(position), rawValue: nil))
+                changes.append(
+                    .changeHeader(
+                        name: original[position].name, index: names.ordinal(position), rawValue: nil
+                    ))
             }
         }
-        for field in inserted.reversed() { changes.append(.insertHeader(position: 1, field: field)) }
+        for field in inserted.reversed() {
+            changes.append(.insertHeader(position: 1, field: field))
+        }
         return changes
     }
 }

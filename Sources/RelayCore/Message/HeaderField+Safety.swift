@@ -29,7 +29,8 @@ extension HeaderField {
                 length += 1
                 // The CR of a line end does not count.
                 if length > longestLine,
-                    octet != 0x0D || length > longestLine + 1 || index + 1 < text.count && text[index + 1] != 0x0A
+                    octet != 0x0D || length > longestLine + 1
+                        || index + 1 < text.count && text[index + 1] != 0x0A
                 {
                     return false
                 }
@@ -42,7 +43,9 @@ extension HeaderField {
     func nameBegins(with prefix: StaticString) -> Bool {
         prefix.withUTF8Buffer { prefix in
             guard nameLength >= prefix.count else { return false }
-            for (octet, other) in zip(bytes, prefix) where octet.asciiLowercased != other { return false }
+            for (octet, other) in zip(bytes, prefix) where octet.asciiLowercased != other {
+                return false
+            }
             return true
         }
     }

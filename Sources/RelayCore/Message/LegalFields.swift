@@ -11,12 +11,14 @@ struct LegalFields {
 
     /// - Parameter header: its Content-Type names the charset of octets that are not UTF-8.
     init(_ header: HeaderSection) {
-        charset = header.first("Content-Type").flatMap { ContentType.parse($0.rawValue).charset } ?? ""
+        charset =
+            header.first("Content-Type").flatMap { ContentType.parse($0.rawValue).charset } ?? ""
     }
 
     /// Fields with values in which a word cannot be encoded. Non-ASCII characters become `?`.
     private static let structured: FieldNameSet = [
-        "received", "received-spf", "authentication-results", "date", "mime-version", "content-transfer-encoding", "content-id",
+        "received", "received-spf", "authentication-results", "date", "mime-version",
+        "content-transfer-encoding", "content-id",
         "message-id", "in-reply-to", "references", "auto-submitted", "dkim-signature",
     ]
 
@@ -30,22 +32,31 @@ struct LegalFields {
             name(&disposition.parameters)
             return folded(disposition.serialized, field)
         }
-        if field.isNamed(ForwardRewriting.originalFromField), var author = AddressList.parse(text(field)).mailboxes.first {
+        if field.isNamed(ForwardRewriting.originalFromField),
+            var author = AddressList.parse(text(field)).mailboxes.first
+        {
             author.displayName = AuthorAddress.name(value: Array(text(field).utf8)[...])
             return AddressFieldValue.write([.mailbox(author)], nameLength: field.nameLength)
         }
         if FieldNames.inForward(field) == .links, !field.isNamed("List-ID") { return links(field) }
         if Self.structured.contains(field) {
-            return folded(String(String.UnicodeScalarView(text(field).unicodeScalars.map { $0.isASCII ? $0 : "?" })), field)
+            return folded(
+                String(
+                    String.UnicodeScalarView(
+                        text(field).unicodeScalars.map { $0.isASCII ? $0 : "?" })), field)
         }
         // White space in a word of a thousand characters does less harm than a field that grows by
         // a third of its length.
-        return isASCII ? broken(field) : Array(HeaderField.unstructured(field.name, decoded(field)).rawValue)
+        return isASCII
+            ? broken(field) : Array(HeaderField.unstructured(field.name, decoded(field)).rawValue)
     }
 
     /// The header section with all fields made legal.
     func legal(_ header: HeaderSection) -> HeaderSection {
-        HeaderSection(header.fields.map { field in value(field).map { HeaderField(name: field.name, rawValue: $0) } ?? field })
+        HeaderSection(
+            header.fields.map { field in
+                value(field).map { HeaderField(name: field.name, rawValue: $0) } ?? field
+            })
     }
 
     /// The unfolded value in UTF-8.
@@ -56,7 +67,9 @@ struct LegalFields {
             ?? String(decoding: octets, as: UTF8.self)
     }
 
-    private func decoded(_ field: HeaderField) -> String { EncodedWord.decode(Array(text(field).utf8)[...]) }
+    private func decoded(_ field: HeaderField) -> String {
+        EncodedWord.decode(Array(text(field).utf8)[...])
+    }
 
     private func folded(_ value: String, _ field: HeaderField) -> [UInt8] {
         Array(HeaderField.folding(field.name, value).rawValue)
@@ -85,7 +98,9 @@ struct LegalFields {
     /// Percent-encodes non-ASCII characters. A URI that is too long for a line is folded within,
     /// and readers ignore the fold (RFC 2369 section 2).
     private func links(_ field: HeaderField) -> [UInt8] {
-        let value = HeaderField.trim(field.unfoldedBytes[...]).flatMap { $0 < 0x80 ? [$0] : Hex.escape($0, mark: "%") }
+        let value = HeaderField.trim(field.unfoldedBytes[...]).flatMap {
+            $0 < 0x80 ? [$0] : Hex.escape($0, mark: "%")
+        }
         return broken(HeaderField(name: field.name, rawValue: [0x20] + value))
     }
 

@@ -4,7 +4,9 @@ import Support
 
 package enum MessageDate {
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
-    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
 
     /// `Sat, 21 Nov 2026 06:49:30 +0000` for seconds since 1970.
     package static func format(_ seconds: Int64) -> String {

@@ -30,7 +30,8 @@ package struct MessageIDs: Sendable {
         var cipherKeys: [TokenKeys.KeyID: [UInt8]] = [:]
         for id in keys.ids {
             guard let key = keys.secret(id),
-                let derived = try? HKDFSHA256.derive(key: key, info: Array("postern message ids 1".utf8), length: 64)
+                let derived = try? HKDFSHA256.derive(
+                    key: key, info: Array("postern message ids 1".utf8), length: 64)
             else { return nil }
             cipherKeys[id] = derived
         }
@@ -48,14 +49,18 @@ package struct MessageIDs: Sendable {
             let name = mac("one-way", id, account: account, key: keys.activeKey)
             local =
                 [keys.activeID, Self.oneWay] + name
-                + mac("one-way tag", name, account: account, key: keys.activeKey).prefix(Self.tagDigits)
+                + mac("one-way tag", name, account: account, key: keys.activeKey).prefix(
+                    Self.tagDigits)
         }
         return local + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
     }
 
     /// The user's own id behind this one; nil if it is not one of this account's hidden ids.
-    package func reveal(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
-        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.hidden,
+    package func reveal(
+        _ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool
+    ) -> [UInt8]? {
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain),
+            tag == Self.hidden,
             let key = cipherKeys[keyID],
             let sealed = Base32.decode(text)
         else { return nil }
@@ -65,13 +70,18 @@ package struct MessageIDs: Sendable {
     /// Whether this is a hidden id of this account's user, reversible or not. An answer returns it
     /// unchanged; hidden again, it would be an id that the team never saw. Another account's hidden
     /// id is hidden again, so that a team learns nothing about another team.
-    package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
+    package func isHidden(
+        _ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool
+    ) -> Bool {
         if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
-        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.oneWay,
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain),
+            tag == Self.oneWay,
             text.count > Self.tagDigits,
             let key = keys.key(keyID)
         else { return false }
-        let right = mac("one-way tag", Array(text.dropLast(Self.tagDigits)), account: account, key: key).prefix(Self.tagDigits)
+        let right = mac(
+            "one-way tag", Array(text.dropLast(Self.tagDigits)), account: account, key: key
+        ).prefix(Self.tagDigits)
         return constantTimeEqual(Array(right), Array(text.suffix(Self.tagDigits)))
     }
 
@@ -79,7 +89,8 @@ package struct MessageIDs: Sendable {
     /// The answer repeats References. This shows that the message id came from the team and may
     /// return unchanged.
     package func witness(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
-        [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")]
+        [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey)
+            + [UInt8(ascii: "@")]
             + Array(relayDomain.utf8)
     }
 
@@ -88,20 +99,27 @@ package struct MessageIDs: Sendable {
     /// shows.
     package func standIn(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
         guard id.count <= Self.maximumReversibleLength, let key = cipherKeys[keys.activeID],
-            let sealed = try? AESSIV.seal(id, key: key, associatedData: [Self.standInLabel(account)])
+            let sealed = try? AESSIV.seal(
+                id, key: key, associatedData: [Self.standInLabel(account)])
         else { return witness(for: id, account: account, relayDomain: relayDomain) }
-        return [keys.activeID, Self.standIn] + Base32.encode(sealed) + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
+        return [keys.activeID, Self.standIn] + Base32.encode(sealed) + [UInt8(ascii: "@")]
+            + Array(relayDomain.utf8)
     }
 
     /// The team's own id behind a stand-in; nil if it is not one of this account's.
-    package func original(of id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
-        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.standIn,
+    package func original(
+        of id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool
+    ) -> [UInt8]? {
+        guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain),
+            tag == Self.standIn,
             let key = cipherKeys[keyID], let sealed = Base32.decode(text)
         else { return nil }
         return try? AESSIV.open(sealed, key: key, associatedData: [Self.standInLabel(account)])
     }
 
-    private static func standInLabel(_ account: AccountNumber) -> [UInt8] { label(account) + Array(" stand-in".utf8) }
+    private static func standInLabel(_ account: AccountNumber) -> [UInt8] {
+        label(account) + Array(" stand-in".utf8)
+    }
 
     /// Whether an id has the form of a witness. Witnesses are never sent to a team.
     package func isWitness(_ id: [UInt8], isRelayDomain: (String) -> Bool) -> Bool {
@@ -120,11 +138,14 @@ package struct MessageIDs: Sendable {
 
     /// Whether one of these witnesses was made for this id and account. Costs one code for each key
     /// and one look-up in the set, as a header can contain thousands of ids and witnesses.
-    package func isWitnessed(_ id: [UInt8], by witnesses: Set<[UInt8]>, account: AccountNumber) -> Bool {
+    package func isWitnessed(
+        _ id: [UInt8], by witnesses: Set<[UInt8]>, account: AccountNumber
+    ) -> Bool {
         guard !witnesses.isEmpty else { return false }
         return keys.ids.contains { keyID in
             guard let key = keys.key(keyID) else { return false }
-            return witnesses.contains([keyID, Self.witness] + mac("witness", id, account: account, key: key))
+            return witnesses.contains(
+                [keyID, Self.witness] + mac("witness", id, account: account, key: key))
         }
     }
 
@@ -142,16 +163,22 @@ package struct MessageIDs: Sendable {
         return (id[1], id[2..<at], id[0])
     }
 
-    private func mac(_ purpose: String, _ id: [UInt8], account: AccountNumber, key: HMACSHA256) -> [UInt8] {
-        let code = key.authenticationCode(for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id)
+    private func mac(
+        _ purpose: String, _ id: [UInt8], account: AccountNumber, key: HMACSHA256
+    ) -> [UInt8] {
+        let code = key.authenticationCode(
+            for: Array("postern message id \(purpose) 1\n".utf8) + Self.label(account) + [0] + id)
         return Array(Base32.encode(code).prefix(26))
     }
 
-    private static func label(_ account: AccountNumber) -> [UInt8] { Array("account \(account.rawValue)".utf8) }
+    private static func label(_ account: AccountNumber) -> [UInt8] {
+        Array("account \(account.rawValue)".utf8)
+    }
 }
 
 extension MessageIDs {
-    /// The ids in a Message-ID, In-Reply-To or References field, in order, without angle brackets and white space.
+    /// The ids in a Message-ID, In-Reply-To or References field, in order, without angle
+    /// brackets and white space.
     package static func ids(in value: some Sequence<UInt8>) -> [[UInt8]] {
         var ids: [[UInt8]] = []
         var current: [UInt8]?
@@ -174,13 +201,16 @@ extension MessageIDs {
         guard ids.isEmpty else { return ids }
         let words = value.filter { $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }.split(
             whereSeparator: \.isFoldingWhiteSpace)
-        return words.count == 1 || words.allSatisfy { $0.contains(UInt8(ascii: "@")) } ? words.map { Array($0) } : []
+        return words.count == 1 || words.allSatisfy { $0.contains(UInt8(ascii: "@")) }
+            ? words.map { Array($0) } : []
     }
 
     /// Whether every program reads an id, without its brackets, in the same way (RFC 5322 section
     /// 3.6.4).
     package static func isLegal(_ id: [UInt8]) -> Bool {
-        guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < id.count else { return false }
+        guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < id.count else {
+            return false
+        }
         return id.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 

@@ -10,7 +10,9 @@ package struct ModifiedMessage: Sendable {
     /// Without angle brackets, each once.
     package private(set) var recipients: [String]
 
-    package init(header: HeaderSection, body: ArraySlice<UInt8>, sender: String, recipients: [String]) {
+    package init(
+        header: HeaderSection, body: ArraySlice<UInt8>, sender: String, recipients: [String]
+    ) {
         self.header = header.fields
         self.body = [body]
         self.sender = sender
@@ -46,7 +48,11 @@ package struct ModifiedMessage: Sendable {
         for position in header.indices where header[position].isNamed(name) {
             seen += 1
             guard seen == index else { continue }
-            if let value { header[position] = HeaderField(name: name, rawValue: value) } else { header.remove(at: position) }
+            if let value {
+                header[position] = HeaderField(name: name, rawValue: value)
+            } else {
+                header.remove(at: position)
+            }
             return
         }
         if let value { header.append(HeaderField(name: name, rawValue: value)) }
@@ -55,5 +61,7 @@ package struct ModifiedMessage: Sendable {
 
 extension String {
     /// A path without its angle brackets, if it has any.
-    package var withoutPathBrackets: String { hasPrefix("<") && hasSuffix(">") ? String(dropFirst().dropLast()) : self }
+    package var withoutPathBrackets: String {
+        hasPrefix("<") && hasSuffix(">") ? String(dropFirst().dropLast()) : self
+    }
 }

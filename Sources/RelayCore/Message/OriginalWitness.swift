@@ -23,7 +23,8 @@ package struct OriginalWitness: Sendable {
         let id = header.first("Message-ID")?.unfoldedValue ?? ""
         let subject = header.first("Subject")?.decodedValue ?? ""
         let value =
-            [keys.activeID] + mac(.messageID, id, account, keys.activeKey) + mac(.subject, subject, account, keys.activeKey)
+            [keys.activeID] + mac(.messageID, id, account, keys.activeKey)
+            + mac(.subject, subject, account, keys.activeKey)
         return HeaderField(Self.fieldName, String(decoding: value, as: UTF8.self))
     }
 
@@ -35,10 +36,14 @@ package struct OriginalWitness: Sendable {
 
     /// Whether a field's value in a report is the one for which the witness was made.
     /// - Parameters:
-    ///   - value: unfolded; a Subject decoded. White space is ignored, as servers fold fields again.
+    ///   - value: unfolded; a Subject decoded. White space is ignored, as
+    ///     servers fold fields again.
     ///   - witness: the value of the returned witness; nil if there was none.
-    package func confirms(_ part: Part, _ value: String, by witness: String?, account: AccountNumber) -> Bool {
-        guard let witness = witness.map({ Array($0.utf8) }), witness.count == 1 + 2 * Self.macDigits,
+    package func confirms(
+        _ part: Part, _ value: String, by witness: String?, account: AccountNumber
+    ) -> Bool {
+        guard let witness = witness.map({ Array($0.utf8) }),
+            witness.count == 1 + 2 * Self.macDigits,
             let key = keys.key(witness[0])
         else { return false }
         let codes = witness.dropFirst()
@@ -46,10 +51,13 @@ package struct OriginalWitness: Sendable {
         return constantTimeEqual(mac(part, value, account, key), Array(code))
     }
 
-    private func mac(_ part: Part, _ value: String, _ account: AccountNumber, _ key: HMACSHA256) -> [UInt8] {
+    private func mac(
+        _ part: Part, _ value: String, _ account: AccountNumber, _ key: HMACSHA256
+    ) -> [UInt8] {
         let text = value.utf8.filter { !($0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A) }
         let code = key.authenticationCode(
-            for: Array("postern original \(part.rawValue) 1\naccount \(account.rawValue)\n".utf8) + text)
+            for: Array("postern original \(part.rawValue) 1\naccount \(account.rawValue)\n".utf8)
+                + text)
         return Array(Base32.encode(code).prefix(Self.macDigits))
     }
 }

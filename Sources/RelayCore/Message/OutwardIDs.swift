@@ -39,7 +39,8 @@ struct OutwardIDs {
         let thread = Self.threadFields.flatMap { header.all($0) }
         work.charge(thread.reduce(0) { $0 + Self.readingWork * $1.rawValue.count })
         witnesses = ids.witnesses(
-            among: thread.flatMap { MessageIDs.ids(in: $0.rawValue) }, isRelayDomain: settings.isRelayDomain)
+            among: thread.flatMap { MessageIDs.ids(in: $0.rawValue) },
+            isRelayDomain: settings.isRelayDomain)
     }
 
     /// Units of work for each octet of a field of ids.
@@ -49,17 +50,25 @@ struct OutwardIDs {
     /// much work, the rest is left out, as the message will be refused.
     func outward(_ all: [[UInt8]]) -> [[UInt8]] {
         var shown = all.filter { !ids.isWitness($0, isRelayDomain: isRelayDomain) }
-        if shown.count > Self.maximumCount { shown.removeSubrange(1...(shown.count - Self.maximumCount)) }
+        if shown.count > Self.maximumCount {
+            shown.removeSubrange(1...(shown.count - Self.maximumCount))
+        }
         return shown.compactMap { id in
             guard !work.isSpent else { return nil }
             work.charge(ids.work(id))
-            if let original = ids.original(of: id, account: account.number, isRelayDomain: isRelayDomain) { return original }
+            if let original = ids.original(
+                of: id, account: account.number, isRelayDomain: isRelayDomain)
+            {
+                return original
+            }
             return isTeams(id) ? id : hidden(id)
         }
     }
 
     /// The hidden form of one of the user's ids.
-    func hidden(_ id: [UInt8]) -> [UInt8] { ids.hide(id, account: account.number, relayDomain: account.relayAddress.domain) }
+    func hidden(_ id: [UInt8]) -> [UInt8] {
+        ids.hide(id, account: account.number, relayDomain: account.relayAddress.domain)
+    }
 
     /// Whether the team made an id, or has seen it in this hidden form.
     private func isTeams(_ id: [UInt8]) -> Bool {

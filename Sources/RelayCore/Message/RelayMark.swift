@@ -39,10 +39,15 @@ package struct RelayMark: Sendable {
             if field.isNamed("Received") {
                 hops += 1
             } else if field.isNamed(Self.fieldName) {
-                let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
-                guard words.count == 2, let count = Int(String(decoding: words[0], as: UTF8.self)), (0...10_000).contains(count)
+                let words = field.rawValue.split {
+                    $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A
+                }
+                guard words.count == 2, let count = Int(String(decoding: words[0], as: UTF8.self)),
+                    (0...10_000).contains(count)
                 else { continue }
-                if keys.isSeal(words[1], of: Self.label(count), digits: Self.macDigits) { return .ours }
+                if keys.isSeal(words[1], of: Self.label(count), digits: Self.macDigits) {
+                    return .ours
+                }
                 hops += count
             }
         }

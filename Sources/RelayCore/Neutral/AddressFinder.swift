@@ -16,7 +16,8 @@ struct AddressFinder {
         case at
         /// ` at ` between spaces.
         case spelled
-        /// `local=domain`, `local#domain`, `local%domain`: within the local part of another address.
+        /// `local=domain`, `local#domain`, `local%domain`: within the
+        /// local part of another address.
         case verp
         /// `domain=local`, as in SRS.
         case reversed
@@ -37,7 +38,9 @@ struct AddressFinder {
         let isDoubtful: Bool
 
         /// From the first unit to the end of the last.
-        var whole: Range<Int> { min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound) }
+        var whole: Range<Int> {
+            min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound)
+        }
     }
 
     /// Maximum octets of a local part, its tag included, and of a domain.
@@ -69,7 +72,9 @@ struct AddressFinder {
         while unit < units.count {
             steps += 1
             defer { unit += 1 }
-            guard let mark = mark(endingAt: unit), range.contains(window.start(mark.start)) else { continue }
+            guard let mark = mark(endingAt: unit), range.contains(window.start(mark.start)) else {
+                continue
+            }
             find(around: mark, body)
         }
     }
@@ -90,7 +95,8 @@ struct AddressFinder {
     private func mark(endingAt last: Int) -> Mark? {
         guard Self.endsMark[Int(units[last])], last + 1 < units.count else { return nil }
         if units[last] == UInt8(ascii: "0") {
-            guard last >= 3, units[last - 1] == UInt8(ascii: "4"), !isApart(last), !isApart(last - 1),
+            guard last >= 3, units[last - 1] == UInt8(ascii: "4"), !isApart(last),
+                !isApart(last - 1),
                 units[last - 2] == UInt8(ascii: "-") || units[last - 2] == UInt8(ascii: "*")
             else { return nil }
             return Mark(form: .gateway, start: last - 2, end: last + 1)
@@ -100,7 +106,8 @@ struct AddressFinder {
         case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"):
             // `%40`, `=40`: an encoded octet; another reading decodes it.
             let isEscape =
-                last + 2 < units.count && units[last + 1].hexValue != nil && units[last + 2].hexValue != nil
+                last + 2 < units.count && units[last + 1].hexValue != nil
+                && units[last + 2].hexValue != nil
                 && (units[last] == UInt8(ascii: "%")
                     || units[last + 1] == UInt8(ascii: "4") && units[last + 2] == UInt8(ascii: "0"))
             return isEscape || units[last] == UInt8(ascii: "#") && isApart(last)
@@ -123,19 +130,23 @@ struct AddressFinder {
                 for local in locals(run, of: mark, isQuoted: isQuoted) {
                     body(
                         Candidate(
-                            form: mark.form, local: local, domain: mark.end..<end.end, run: run, isComplete: end.isComplete,
+                            form: mark.form, local: local, domain: mark.end..<end.end, run: run,
+                            isComplete: end.isComplete,
                             isDoubtful: hasComplete && !end.isComplete))
                 }
             }
         }
-        guard mark.form == .verp, units[mark.start] == UInt8(ascii: "="), let reversed = reversed(around: mark) else { return }
+        guard mark.form == .verp, units[mark.start] == UInt8(ascii: "="),
+            let reversed = reversed(around: mark)
+        else { return }
         body(reversed)
     }
 
     /// `home.example=jane`: only if a complete domain is before the separator.
     private mutating func reversed(around mark: Mark) -> Candidate? {
         var start = mark.start
-        while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || !isApart(start),
+        while start > 0, mark.start - start < Self.maximumDomain,
+            start == mark.start || !isApart(start),
             Self.isOfDomain(units[start - 1])
         {
             start -= 1
@@ -146,14 +157,19 @@ struct AddressFinder {
             TopLevelDomains.contains(units[(dot + 1)..<mark.start])
         else { return nil }
         var end = mark.end
-        while end < units.count, end - mark.end < Self.maximumLocal, !isApart(end), Self.isOfLocal(units[end]) {
+        while end < units.count, end - mark.end < Self.maximumLocal, !isApart(end),
+            Self.isOfLocal(units[end])
+        {
             end += 1
             steps += 1
         }
         while end > mark.end, Self.isTrimmed(units[end - 1]) { end -= 1 }
-        guard end > mark.end, units[mark.end..<end].contains(where: { !$0.isASCIIDigit }) else { return nil }
+        guard end > mark.end, units[mark.end..<end].contains(where: { !$0.isASCIIDigit }) else {
+            return nil
+        }
         return Candidate(
-            form: .reversed, local: mark.end..<end, domain: name, run: mark.end..<end, isComplete: true, isDoubtful: false)
+            form: .reversed, local: mark.end..<end, domain: name, run: mark.end..<end,
+            isComplete: true, isDoubtful: false)
     }
 
     /// Whether white space or a line break is before a unit. Invisible characters alone do not
@@ -164,7 +180,9 @@ struct AddressFinder {
         // A tag was skipped if the source has more octets between the two units.
         var index = window.end(unit - 1)
         while index < window.start(unit) {
-            if text[index] == UInt8(ascii: "<"), Elements.beginsBlock(text, at: index) { return true }
+            if text[index] == UInt8(ascii: "<"), Elements.beginsBlock(text, at: index) {
+                return true
+            }
             index += 1
         }
         return false
@@ -184,20 +202,28 @@ struct AddressFinder {
     private mutating func run(endingAt end: Int) -> Range<Int>? {
         // A line that begins with the sign continues an address, even if the line before is short.
         guard end > 0,
-            end == units.count || window.separators[end] & DecodedWindow.lineBreak == 0 || isWrapped(end)
+            end == units.count || window.separators[end] & DecodedWindow.lineBreak == 0
+                || isWrapped(end)
                 || units[end] == UInt8(ascii: "@")
         else { return nil }
         if units[end - 1] == UInt8(ascii: "\"") {
             var start = end - 1
-            while start > 0, end - start < Self.maximumLocal, units[start - 1] != UInt8(ascii: "\"") { start -= 1 }
+            while start > 0, end - start < Self.maximumLocal, units[start - 1] != UInt8(ascii: "\"")
+            { start -= 1 }
             steps += end - start
-            if start > 0, units[start - 1] == UInt8(ascii: "\""), start < end - 1 { return start..<(end - 1) }
+            if start > 0, units[start - 1] == UInt8(ascii: "\""), start < end - 1 {
+                return start..<(end - 1)
+            }
             return nil
         }
         var start = end
         while start > 0, end - start < Self.maximumLocal, Self.isAtom(units[start - 1]) {
             // A full stop at the end of a line ends a sentence, and usually an address in it.
-            if start < end, isApart(start), !isWrapped(start) || units[start - 1] == UInt8(ascii: ".") { break }
+            if start < end, isApart(start),
+                !isWrapped(start) || units[start - 1] == UInt8(ascii: ".")
+            {
+                break
+            }
             start -= 1
             steps += 1
         }
@@ -207,7 +233,9 @@ struct AddressFinder {
     /// The octets of a dot-atom (RFC 5322 section 3.2.3).
     private static func isAtom(_ octet: UInt8) -> Bool {
         switch octet {
-        case 0x30...0x39, 0x41...0x5A, 0x5E...0x7E, 0x80...0xFF, 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D...0x2F, 0x3D, 0x3F: true
+        case 0x30...0x39, 0x41...0x5A, 0x5E...0x7E, 0x80...0xFF, 0x21, 0x23...0x27, 0x2A, 0x2B,
+            0x2D...0x2F, 0x3D, 0x3F:
+            true
         default: false
         }
     }
@@ -229,14 +257,16 @@ struct AddressFinder {
     }
 
     private static func isOfDomain(_ octet: UInt8) -> Bool {
-        octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
+        octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: "-")
+            || octet == UInt8(ascii: ".")
     }
 
     /// Texts that programs and people write directly before an address. No name begins with them.
     private static let glues = [
         "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
-    private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet } }
+    private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet }
+    }
     /// Minimum octets that must be left after such a text.
     private static let shortestGlued = 6
 
@@ -267,18 +297,26 @@ struct AddressFinder {
         }
         // A word and an address with exactly one zero-width character between them. In an address
         // with more such characters, all are ignored.
-        let unseen = (start + 1..<max(start + 1, run.upperBound)).filter { window.separators[$0] & DecodedWindow.unseen != 0 }
+        let unseen = (start + 1..<max(start + 1, run.upperBound)).filter {
+            window.separators[$0] & DecodedWindow.unseen != 0
+        }
         if unseen.count == 1, !trimmed(unseen[0]).isEmpty { found.append(trimmed(unseen[0])) }
         // The character after the backslash of `\n` and similar escapes in JSON and calendars.
-        if start > 0, units[start - 1] == UInt8(ascii: "\\"), "bfnrt".utf8.contains(units[start]), !trimmed(start + 1).isEmpty {
+        if start > 0, units[start - 1] == UInt8(ascii: "\\"), "bfnrt".utf8.contains(units[start]),
+            !trimmed(start + 1).isEmpty
+        {
             found.append(trimmed(start + 1))
         }
         // A word in another script that people write directly before Latin letters.
         if let last, last >= start, !trimmed(last + 1).isEmpty { found.append(trimmed(last + 1)) }
-        if isQuoted, let mark = units[start..<run.upperBound].firstIndex(of: UInt8(ascii: "'")), !trimmed(mark + 1).isEmpty {
+        if isQuoted, let mark = units[start..<run.upperBound].firstIndex(of: UInt8(ascii: "'")),
+            !trimmed(mark + 1).isEmpty
+        {
             found.append(trimmed(mark + 1))
         }
-        if mark.form == .verp, let dash = units[start..<run.upperBound].firstIndex(where: { $0 == 0x2D || $0 == 0x2B }),
+        if mark.form == .verp,
+            let dash = units[start..<run.upperBound].firstIndex(where: { $0 == 0x2D || $0 == 0x2B }
+            ),
             dash + 1 < run.upperBound
         {
             found.append((dash + 1)..<run.upperBound)
@@ -297,7 +335,8 @@ struct AddressFinder {
 
     /// The end of a terminal colour code, `ESC [ 1 m`, with its number before a unit or at it.
     private func colourEnd(_ start: Int) -> Int? {
-        guard start > 1, units[start - 1] == UInt8(ascii: "[") || units[start - 1] == UInt8(ascii: ";"),
+        guard start > 1,
+            units[start - 1] == UInt8(ascii: "[") || units[start - 1] == UInt8(ascii: ";"),
             units[max(0, start - 12)..<start].contains(0x1B)
         else { return nil }
         let end = units[start...].firstIndex { !$0.isASCIIDigit } ?? units.count
@@ -332,7 +371,8 @@ struct AddressFinder {
                 // A full stop after a complete domain ends the sentence.
                 let isOver = units[end - 1] == UInt8(ascii: ".") && so.contains(where: \.isComplete)
                 let isBroken =
-                    window.separators[end] & DecodedWindow.lineBreak != 0 && (isWrapped(end) && !isOver || isAtDot)
+                    window.separators[end] & DecodedWindow.lineBreak != 0
+                    && (isWrapped(end) && !isOver || isAtDot)
                 guard isBroken else { break }
                 found += so.filter(\.isComplete)
             }
@@ -345,8 +385,12 @@ struct AddressFinder {
 
     private func ends(of run: Range<Int>) -> [End] {
         var end = run.upperBound
-        while end > run.lowerBound, units[end - 1] == UInt8(ascii: ".") || units[end - 1] == UInt8(ascii: "-") { end -= 1 }
-        guard end > run.lowerBound, units[run.lowerBound] != UInt8(ascii: "."), units[run.lowerBound] != UInt8(ascii: "-") else {
+        while end > run.lowerBound,
+            units[end - 1] == UInt8(ascii: ".") || units[end - 1] == UInt8(ascii: "-")
+        { end -= 1 }
+        guard end > run.lowerBound, units[run.lowerBound] != UInt8(ascii: "."),
+            units[run.lowerBound] != UInt8(ascii: "-")
+        else {
             return []
         }
         // A label begins after each dot; the last labels decide.
@@ -365,7 +409,11 @@ struct AddressFinder {
         var found: [End] = []
         var last = labels.count - 1
         // `home.example.zip`: a file name.
-        if last > 1, Self.isFileEnding(units[labels[last]]), TopLevelDomains.contains(units[labels[last - 1]]) { last -= 1 }
+        if last > 1, Self.isFileEnding(units[labels[last]]),
+            TopLevelDomains.contains(units[labels[last - 1]])
+        {
+            last -= 1
+        }
         if let whole = labels[1...last].last(where: { TopLevelDomains.contains(units[$0]) }) {
             found.append(End(end: whole.upperBound, isComplete: true))
             if whole == labels[labels.count - 1] { return found }
@@ -377,7 +425,9 @@ struct AddressFinder {
         }
         // A name in an unknown domain.
         let isName = units[labels[0]].contains { $0.isASCIILetter || $0 >= 0x80 }
-        if isName, !Self.isNumeric(units[glued]), found.last?.end != end { found.append(End(end: end, isComplete: false)) }
+        if isName, !Self.isNumeric(units[glued]), found.last?.end != end {
+            found.append(End(end: end, isComplete: false))
+        }
         return found
     }
 
@@ -393,9 +443,13 @@ struct AddressFinder {
     /// Octets of the longest top-level domain at the beginning of a label.
     private static func topLevel(before label: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
         // An end without a following letter is preferred to one with a following letter.
-        if let end = label.firstIndex(where: { !$0.isASCIILetter && $0 < 0x80 }), TopLevelDomains.contains(label[..<end]) {
+        if let end = label.firstIndex(where: { !$0.isASCIILetter && $0 < 0x80 }),
+            TopLevelDomains.contains(label[..<end])
+        {
             return end - label.startIndex
         }
-        return TopLevelDomains.longestEnd(in: label.prefix(max(0, min(label.count - 1, 24)))).map { $0 - label.startIndex }
+        return TopLevelDomains.longestEnd(in: label.prefix(max(0, min(label.count - 1, 24)))).map {
+            $0 - label.startIndex
+        }
     }
 }

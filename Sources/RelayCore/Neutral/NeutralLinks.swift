@@ -17,8 +17,12 @@ struct NeutralLinks {
     private static let longestScheme = 30
     private static let longestHost = 255
 
-    /// - Parameter isTeamHost: whether a host, in lower case, is at or below a domain that the team registered.
-    init(_ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, isTeamHost: @escaping ([UInt8]) -> Bool) {
+    /// - Parameter isTeamHost: whether a host, in lower case, is at or below a domain
+    ///   that the team registered.
+    init(
+        _ text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax,
+        isTeamHost: @escaping ([UInt8]) -> Bool
+    ) {
         self.text = text
         isMarkup = syntax == .markup
         self.isTeamHost = isTeamHost
@@ -53,7 +57,9 @@ struct NeutralLinks {
     /// The octet at an index, with a reference decoded, and the index of the next one.
     private func unit(_ index: Int) -> (octet: UInt8, next: Int)? {
         guard index < text.count else { return nil }
-        if isMarkup, text[index] == UInt8(ascii: "&"), let reference = HTMLReference.read(text, at: index) {
+        if isMarkup, text[index] == UInt8(ascii: "&"),
+            let reference = HTMLReference.read(text, at: index)
+        {
             return (reference.scalar < 0x80 ? UInt8(reference.scalar) : 0xFF, reference.end)
         }
         return (text[index], index + 1)
@@ -64,7 +70,9 @@ struct NeutralLinks {
         var index = index
         for _ in 0..<2 {
             guard var next = unit(index) else { return nil }
-            if next.octet == UInt8(ascii: "\\"), let escaped = unit(next.next), escaped.octet == UInt8(ascii: "/") {
+            if next.octet == UInt8(ascii: "\\"), let escaped = unit(next.next),
+                escaped.octet == UInt8(ascii: "/")
+            {
                 next = escaped
             }
             guard next.octet == UInt8(ascii: "/") else { return nil }
@@ -104,7 +112,9 @@ struct NeutralLinks {
         case .mailbox:
             let end = end(from: from, opener: opener(colon.lowerBound - scheme.count))
             // The text before the question mark is an address, which is found like any other.
-            if let question = text[from..<end].firstIndex(of: UInt8(ascii: "?")) { cut(question..<end) }
+            if let question = text[from..<end].firstIndex(of: UInt8(ascii: "?")) {
+                cut(question..<end)
+            }
             return end
         case .content:
             let end = end(from: from, opener: opener(colon.lowerBound - scheme.count))
@@ -156,23 +166,29 @@ struct NeutralLinks {
         if host > authority {
             finds.append(
                 Neutraliser.Find(
-                    kind: .made, range: authority..<min(hostEnd, end), replacement: Array(text[host..<min(hostEnd, end)])))
+                    kind: .made, range: authority..<min(hostEnd, end),
+                    replacement: Array(text[host..<min(hostEnd, end)])))
         }
         return cut(behind: host..<min(hostEnd, end), to: end, whole: colon..<end)
     }
 
-    private static func endsHost(_ octet: UInt8) -> Bool { "/?#\\".utf8.contains(octet) || octet <= 0x20 }
+    private static func endsHost(_ octet: UInt8) -> Bool {
+        "/?#\\".utf8.contains(octet) || octet <= 0x20
+    }
 
     /// Removes the text after a host, unless the host is the team's.
     private mutating func cut(behind host: Range<Int>, to end: Int, whole: Range<Int>) -> Int {
-        let name = text[host].prefix(Self.longestHost).prefix { $0 != UInt8(ascii: ":") }.map(\.asciiLowercased)
+        let name = text[host].prefix(Self.longestHost).prefix { $0 != UInt8(ascii: ":") }.map(
+            \.asciiLowercased)
         if isTeamHost(name) {
             teamLinks.append(whole)
             return end
         }
         guard host.upperBound < end, var first = unit(host.upperBound) else { return end }
         // `https:\/\/host\/path` ends like `https://host/path`.
-        if first.octet == UInt8(ascii: "\\"), let escaped = unit(first.next), escaped.octet == UInt8(ascii: "/") {
+        if first.octet == UInt8(ascii: "\\"), let escaped = unit(first.next),
+            escaped.octet == UInt8(ascii: "/")
+        {
             first = escaped
         }
         let keeps = first.octet == UInt8(ascii: "/") ? first.next : host.upperBound
@@ -182,12 +198,15 @@ struct NeutralLinks {
 
     /// `www.host/path` without a scheme.
     private mutating func www(at index: Int) -> Int? {
-        guard index + 4 < text.count, text[index..<(index + 4)].equalsIgnoringASCIICase("www.".utf8),
+        guard index + 4 < text.count,
+            text[index..<(index + 4)].equalsIgnoringASCIICase("www.".utf8),
             text[index + 4].isASCIIAlphanumeric, index == 0 || !Self.isOfWord(text[index - 1])
         else { return nil }
         let end = end(from: index, opener: opener(index))
         var hostEnd = index
-        while hostEnd < end, let next = unit(hostEnd), !Self.endsHost(next.octet) { hostEnd = next.next }
+        while hostEnd < end, let next = unit(hostEnd), !Self.endsHost(next.octet) {
+            hostEnd = next.next
+        }
         return cut(behind: index..<min(hostEnd, end), to: end, whole: index..<end)
     }
 
@@ -210,8 +229,13 @@ struct NeutralLinks {
         var end = start
         while end < text.count {
             let octet = text[end]
-            if octet <= 0x20 || octet == 0x7F || "<>\"".utf8.contains(octet) || closer != 0 && octet == closer { break }
-            if isMarkup, octet == UInt8(ascii: "&"), let reference = HTMLReference.read(text, at: end),
+            if octet <= 0x20 || octet == 0x7F || "<>\"".utf8.contains(octet)
+                || closer != 0 && octet == closer
+            {
+                break
+            }
+            if isMarkup, octet == UInt8(ascii: "&"),
+                let reference = HTMLReference.read(text, at: end),
                 [0x22, 0x27, 0x3C, 0x3E, 0xA0].contains(reference.scalar)
             {
                 break
@@ -224,7 +248,9 @@ struct NeutralLinks {
         guard opener != UInt8(ascii: "\"") else { return end }
         while end > start, ".,;:!?".utf8.contains(text[end - 1]) {
             // The semicolon of a reference is not punctuation of the sentence.
-            if isMarkup, text[end - 1] == UInt8(ascii: ";"), text[max(start, end - 10)..<end].contains(UInt8(ascii: "&")) {
+            if isMarkup, text[end - 1] == UInt8(ascii: ";"),
+                text[max(start, end - 10)..<end].contains(UInt8(ascii: "&"))
+            {
                 break
             }
             end -= 1
@@ -236,26 +262,32 @@ struct NeutralLinks {
 
     /// `C:\Users\…`, `C:/Users/…`.
     private mutating func drive(colon: Int) -> Int? {
-        guard colon + 2 < text.count, text[colon - 1].isASCIILetter, colon < 2 || !Self.isOfWord(text[colon - 2]),
-            let next = unit(colon + 1), next.octet == UInt8(ascii: "\\") || next.octet == UInt8(ascii: "/")
+        guard colon + 2 < text.count, text[colon - 1].isASCIILetter,
+            colon < 2 || !Self.isOfWord(text[colon - 2]),
+            let next = unit(colon + 1),
+            next.octet == UInt8(ascii: "\\") || next.octet == UInt8(ascii: "/")
         else { return nil }
         return path(from: colon - 1)
     }
 
     /// `\\host\share`.
     private mutating func network(at index: Int) -> Int? {
-        guard index + 3 < text.count, text[index + 1] == UInt8(ascii: "\\"), text[index + 2].isASCIIAlphanumeric,
+        guard index + 3 < text.count, text[index + 1] == UInt8(ascii: "\\"),
+            text[index + 2].isASCIIAlphanumeric,
             index == 0 || !Self.isOfWord(text[index - 1]) && text[index - 1] != UInt8(ascii: "\\")
         else { return nil }
         // `\\` followed by only a word is an escaped backslash.
         var end = index + 2
-        while end < text.count, text[end].isASCIIAlphanumeric || "._-$".utf8.contains(text[end]) { end += 1 }
+        while end < text.count, text[end].isASCIIAlphanumeric || "._-$".utf8.contains(text[end]) {
+            end += 1
+        }
         guard end < text.count, text[end] == UInt8(ascii: "\\") else { return nil }
         return path(from: index)
     }
 
     private static let homes = [
-        "/Users/", "/home/", "/root/", "/var/folders/", "/private/", "/mnt/c/Users/", "/Volumes/", "~/", "%USERPROFILE%",
+        "/Users/", "/home/", "/root/", "/var/folders/", "/private/", "/mnt/c/Users/", "/Volumes/",
+        "~/", "%USERPROFILE%",
         "%APPDATA%",
     ].map { Array($0.utf8) }
 
@@ -263,7 +295,9 @@ struct NeutralLinks {
         guard
             index == 0 || text[index - 1] <= 0x20 || "\"'(=:>,".utf8.contains(text[index - 1])
                 || !isMarkup && text[index - 1] == 0x3C,
-            let prefix = Self.homes.first(where: { text[index...].prefix($0.count).equalsIgnoringASCIICase($0) }),
+            let prefix = Self.homes.first(where: {
+                text[index...].prefix($0.count).equalsIgnoringASCIICase($0)
+            }),
             index + prefix.count < text.count, text[index + prefix.count] > 0x20
         else { return nil }
         return path(from: index)
@@ -283,25 +317,38 @@ struct NeutralLinks {
         var end = start
         while end < text.count {
             let octet = text[end]
-            if octet == closer && closer != 0 || "<>|\"".utf8.contains(octet) || octet == 0x0A || octet == 0x0D { break }
-            if octet <= 0x20, closer == 0 || closer == UInt8(ascii: ")"), !continuesPath(end) { break }
-            if isMarkup, octet == UInt8(ascii: "&"), let reference = HTMLReference.read(text, at: end),
+            if octet == closer && closer != 0 || "<>|\"".utf8.contains(octet) || octet == 0x0A
+                || octet == 0x0D
+            {
+                break
+            }
+            if octet <= 0x20, closer == 0 || closer == UInt8(ascii: ")"), !continuesPath(end) {
+                break
+            }
+            if isMarkup, octet == UInt8(ascii: "&"),
+                let reference = HTMLReference.read(text, at: end),
                 [0x22, 0x27, 0x3C, 0x3E].contains(reference.scalar)
             {
                 break
             }
             end += 1
         }
-        if closer == 0 { while end > start + 1, ".,;:!?)".utf8.contains(text[end - 1]) { end -= 1 } }
+        if closer == 0 {
+            while end > start + 1, ".,;:!?)".utf8.contains(text[end - 1]) { end -= 1 }
+        }
         cut(start..<end, NeutralMark.path)
         return end
     }
 
     /// Whether a single space belongs to a path: another backslash is in the word after it.
     private func continuesPath(_ space: Int) -> Bool {
-        guard text[space] == 0x20, space + 1 < text.count, text[space + 1] > 0x20 else { return false }
+        guard text[space] == 0x20, space + 1 < text.count, text[space + 1] > 0x20 else {
+            return false
+        }
         var index = space + 1
-        while index < text.count, index - space < 64, text[index] > 0x20, !"<>|\"".utf8.contains(text[index]) {
+        while index < text.count, index - space < 64, text[index] > 0x20,
+            !"<>|\"".utf8.contains(text[index])
+        {
             if text[index] == UInt8(ascii: "\\") { return true }
             index += 1
         }

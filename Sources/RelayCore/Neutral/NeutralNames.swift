@@ -11,13 +11,17 @@ enum NeutralNames {
 
     /// The parts to remove of the name before a removed address: `Anna Berg <anna@example.org>`,
     /// `"Berg, Anna" (anna@example.org)`.
-    static func finds(before address: Int, in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [Neutraliser.Find] {
+    static func finds(
+        before address: Int, in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax
+    ) -> [Neutraliser.Find] {
         var reader = Backwards(text: text, isMarkup: syntax == .markup, index: address)
         reader.skipBrackets()
         guard reader.hasBracket else { return [] }
         return reader.name().map { word in
             // With the space after it.
-            let end = word.upperBound < text.count && text[word.upperBound] == 0x20 ? word.upperBound + 1 : word.upperBound
+            let end =
+                word.upperBound < text.count && text[word.upperBound] == 0x20
+                ? word.upperBound + 1 : word.upperBound
             return Neutraliser.Find(kind: .cut, range: word.lowerBound..<end, replacement: [])
         }
     }
@@ -35,7 +39,8 @@ enum NeutralNames {
             let opening: UInt8
             let longest: Int
             switch text[end - 1] {
-            case UInt8(ascii: ">"): (opening, longest) = (UInt8(ascii: "<"), NeutralNames.longestTag)
+            case UInt8(ascii: ">"):
+                (opening, longest) = (UInt8(ascii: "<"), NeutralNames.longestTag)
             case UInt8(ascii: ";"): (opening, longest) = (UInt8(ascii: "&"), 10)
             default: return nil
             }
@@ -51,7 +56,9 @@ enum NeutralNames {
                     if text[start] == UInt8(ascii: "&") {
                         guard let reference = HTMLReference.read(text, at: start) else { return }
                         guard [0x3C, 0x20, 0xA0, 0x28].contains(reference.scalar) else { return }
-                        if reference.scalar == 0x3C || reference.scalar == 0x28 { hasBracket = true }
+                        if reference.scalar == 0x3C || reference.scalar == 0x28 {
+                            hasBracket = true
+                        }
                     }
                     index = start
                 } else if "<([".utf8.contains(text[index - 1]) {
@@ -61,7 +68,9 @@ enum NeutralNames {
                     index -= 1
                 } else if text[index - 1].isFoldingWhiteSpace {
                     index -= 1
-                } else if index >= 7, text[(index - 7)..<index].equalsIgnoringASCIICase("mailto:".utf8) {
+                } else if index >= 7,
+                    text[(index - 7)..<index].equalsIgnoringASCIICase("mailto:".utf8)
+                {
                     index -= 7
                 } else {
                     return
@@ -74,8 +83,10 @@ enum NeutralNames {
             let limit = max(0, index - NeutralNames.longestName)
             if index > 0, text[index - 1] == UInt8(ascii: "\"") {
                 var start = index - 1
-                while start > limit, text[start - 1] != UInt8(ascii: "\""), text[start - 1] != 0x0A { start -= 1 }
-                return start > limit && text[start - 1] == UInt8(ascii: "\"") ? [(start - 1)..<index] : []
+                while start > limit, text[start - 1] != UInt8(ascii: "\""), text[start - 1] != 0x0A
+                { start -= 1 }
+                return start > limit && text[start - 1] == UInt8(ascii: "\"")
+                    ? [(start - 1)..<index] : []
             }
             var ranges: [Range<Int>] = []
             var words = 0
@@ -85,12 +96,16 @@ enum NeutralNames {
                     index = start
                     continue
                 }
-                if text[index - 1].isFoldingWhiteSpace || text[index - 1] == UInt8(ascii: ">") && !isMarkup {
+                if text[index - 1].isFoldingWhiteSpace
+                    || text[index - 1] == UInt8(ascii: ">") && !isMarkup
+                {
                     index -= 1
                     continue
                 }
                 var start = index
-                while start > limit, text[start - 1] > 0x20, !",;:<>()[]\"".utf8.contains(text[start - 1]) { start -= 1 }
+                while start > limit, text[start - 1] > 0x20,
+                    !",;:<>()[]\"".utf8.contains(text[start - 1])
+                { start -= 1 }
                 guard start < index, isOfName(text[start..<index]) else { return ranges }
                 words += 1
                 ranges.append(start..<index)

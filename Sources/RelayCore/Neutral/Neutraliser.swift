@@ -16,7 +16,9 @@ enum NeutralMark {
     static let addressInLink = Array("%5Baddress%5D".utf8)
 
     /// The mark of an address, in the encoding of the text.
-    static func address(in lens: DecodingPass) -> [UInt8] { lens.contains(.percent) ? addressInLink : address }
+    static func address(in lens: DecodingPass) -> [UInt8] {
+        lens.contains(.percent) ? addressInLink : address
+    }
 }
 
 /// Writes quoted text and programs' text without addresses. Not thread-safe: make one for each
@@ -38,7 +40,8 @@ final class Neutraliser {
     private static let reach = 1_024
 
     /// - Parameters:
-    ///   - names: only the relay's own addresses, the team's domains and the correspondents are used.
+    ///   - names: only the relay's own addresses, the team's domains and the
+    ///     correspondents are used.
     ///   - reader: reads tokens in all texts of one message; so does `own`.
     init(names: ReplyNames, reader: TokenReader? = nil, own: OwnTokens? = nil) {
         self.names = names
@@ -71,13 +74,17 @@ final class Neutraliser {
     /// Releases the memory kept between texts.
     func letGo() { scratch.letGo() }
 
-    /// The replacements in all stretches of a text that are not typed, in order and without overlaps.
-    func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit] {
+    /// The replacements in all stretches of a text that are not typed, in
+    /// order and without overlaps.
+    func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit]
+    {
         var edits: [TextEdit] = []
         stretches.forEach(upTo: utf8.count) { range, standing in
             guard !standing.isTyped else { return }
             let stretch = range.count == utf8.count ? utf8 : Array(utf8[range])
-            edits += self.edits(of: stretch, syntax: syntax, isAttribution: standing == .attribution, depth: 0).map {
+            edits += self.edits(
+                of: stretch, syntax: syntax, isAttribution: standing == .attribution, depth: 0
+            ).map {
                 $0.moved(by: range.lowerBound)
             }
         }
@@ -85,7 +92,9 @@ final class Neutraliser {
     }
 
     /// A text without addresses; nil if nothing changes.
-    func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain, as standing: Standing = .program) -> [UInt8]? {
+    func rewrite(
+        _ utf8: [UInt8], syntax: TextSyntax = .plain, as standing: Standing = .program
+    ) -> [UInt8]? {
         let edits = edits(utf8, syntax: syntax, in: Stretches(standing))
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
@@ -107,22 +116,30 @@ final class Neutraliser {
         let replacement: [UInt8]
     }
 
-    private func edits(of text: [UInt8], syntax: TextSyntax, isAttribution: Bool, depth: Int) -> [TextEdit] {
+    private func edits(
+        of text: [UInt8], syntax: TextSyntax, isAttribution: Bool, depth: Int
+    ) -> [TextEdit] {
         let finds = text.withUnsafeBufferPointer { buffer -> [Find] in
             // Text decoded from other data is searched only for addresses, as its links lead
             // nowhere.
-            var links = depth == 0 ? NeutralLinks(buffer, syntax: syntax, isTeamHost: names.isAtTeam) : nil
+            var links =
+                depth == 0 ? NeutralLinks(buffer, syntax: syntax, isTeamHost: names.isAtTeam) : nil
             links?.read()
             var finds = links?.finds ?? []
             let teamLinks = links?.teamLinks ?? []
             var addresses: [Range<Int>] = []
             for lens in TextRewriter.lenses(buffer, syntax: syntax) {
                 read(buffer, lens: lens) { window, range in
-                    find(in: window, buffer, lens, syntax, range, isInner: depth > 0, teamLinks, &finds, &addresses)
+                    find(
+                        in: window, buffer, lens, syntax, range, isInner: depth > 0, teamLinks,
+                        &finds, &addresses)
                 }
             }
             if isAttribution {
-                for address in addresses { finds += NeutralNames.finds(before: address.lowerBound, in: buffer, syntax: syntax) }
+                for address in addresses {
+                    finds += NeutralNames.finds(
+                        before: address.lowerBound, in: buffer, syntax: syntax)
+                }
             }
             finds += hexadecimal(buffer, teamLinks)
             return finds
@@ -139,7 +156,8 @@ final class Neutraliser {
             $0.range.lowerBound != $1.range.lowerBound
                 ? $0.range.lowerBound < $1.range.lowerBound
                 : $0.range.upperBound != $1.range.upperBound
-                    ? $0.range.upperBound > $1.range.upperBound : $0.kind.rawValue > $1.kind.rawValue
+                    ? $0.range.upperBound > $1.range.upperBound
+                    : $0.kind.rawValue > $1.kind.rawValue
         }
         var kept: [Find] = []
         for find in ordered {
@@ -169,7 +187,8 @@ final class Neutraliser {
     /// Reads a text in one decoding, in windows. `body` gets each window with the range of the text
     /// in which a find may begin.
     private func read(
-        _ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, _ body: (DecodedWindow, Range<Int>) -> Void
+        _ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass,
+        _ body: (DecodedWindow, Range<Int>) -> Void
     ) {
         guard !lens.isEmpty else { return read(text, 0..<text.count, lens: lens, body) }
         var next = DecodedWindow.nextDecoded(lens, text, from: 0)
@@ -180,18 +199,24 @@ final class Neutraliser {
                 last = following
                 next = DecodedWindow.nextDecoded(lens, text, from: following + 1)
             }
-            read(text, max(0, first - Self.reach)..<min(text.count, last + Self.reach), lens: lens, body)
+            read(
+                text, max(0, first - Self.reach)..<min(text.count, last + Self.reach), lens: lens,
+                body)
         }
     }
 
     private func read(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, _ body: (DecodedWindow, Range<Int>) -> Void
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass,
+        _ body: (DecodedWindow, Range<Int>) -> Void
     ) {
-        let window = scratch.window(min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
+        let window = scratch.window(
+            min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
         var from = range.lowerBound
         while from < range.upperBound {
             let limit = min(range.upperBound, from + Self.window)
-            window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
+            window.read(
+                text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap),
+                lens: lens)
             body(window, from..<limit)
             from = limit
         }
@@ -200,11 +225,15 @@ final class Neutraliser {
     // MARK: Addresses
 
     private func find(
-        in window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ lens: DecodingPass, _ syntax: TextSyntax,
-        _ range: Range<Int>, isInner: Bool, _ teamLinks: [Range<Int>], _ finds: inout [Find], _ addresses: inout [Range<Int>]
+        in window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ lens: DecodingPass,
+        _ syntax: TextSyntax,
+        _ range: Range<Int>, isInner: Bool, _ teamLinks: [Range<Int>], _ finds: inout [Find],
+        _ addresses: inout [Range<Int>]
     ) {
         let units = window.octets
-        func source(_ range: Range<Int>) -> Range<Int> { window.start(range.lowerBound)..<window.end(range.upperBound - 1) }
+        func source(_ range: Range<Int>) -> Range<Int> {
+            window.start(range.lowerBound)..<window.end(range.upperBound - 1)
+        }
         func mark(_ range: Range<Int>) -> [UInt8] {
             let isInLink = lens.contains(.percent) || Self.contains(teamLinks, range.lowerBound)
             let mark = isInLink ? NeutralMark.addressInLink : NeutralMark.address
@@ -215,7 +244,8 @@ final class Neutraliser {
             if let relay = ours(candidate, window, text, lens, syntax) {
                 finds.append(
                     relay.replacement == nil
-                        ? Find(kind: .address, range: relay.range, replacement: mark(relay.range)) : relay.find)
+                        ? Find(kind: .address, range: relay.range, replacement: mark(relay.range))
+                        : relay.find)
                 return
             }
             guard Self.isLikely(candidate, units), !isInner || candidate.isComplete else { return }
@@ -233,14 +263,17 @@ final class Neutraliser {
             finds.append(
                 Find(
                     kind: .made, range: range,
-                    replacement: AddressWriting.local(correspondent.localPart, lens: lens, syntax: syntax) + at
+                    replacement: AddressWriting.local(
+                        correspondent.localPart, lens: lens, syntax: syntax) + at
                         + Array(correspondent.domain.utf8)))
         }
     }
 
     /// Whether a reader would take a candidate for an address, and not for a program's value or
     /// words of a sentence.
-    private static func isLikely(_ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>) -> Bool {
+    private static func isLikely(
+        _ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
         if candidate.isDoubtful { return false }
         let local = units[candidate.local]
         switch candidate.form {
@@ -248,7 +281,8 @@ final class Neutraliser {
         case .spelled: return local.contains { $0.isASCIIDigit || "._-".utf8.contains($0) }
         case .verp, .reversed:
             let end = candidate.whole.upperBound
-            return end < units.count && units[end] == UInt8(ascii: "@") || local.contains(UInt8(ascii: "."))
+            return end < units.count && units[end] == UInt8(ascii: "@")
+                || local.contains(UInt8(ascii: "."))
         }
     }
 
@@ -259,19 +293,26 @@ final class Neutraliser {
         let replacement: [UInt8]?
         let isKept: Bool
 
-        var find: Find { Find(kind: isKept ? .kept : .made, range: range, replacement: replacement ?? []) }
+        var find: Find {
+            Find(kind: isKept ? .kept : .made, range: range, replacement: replacement ?? [])
+        }
     }
 
     private func ours(
-        _ candidate: AddressFinder.Candidate, _ window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ lens: DecodingPass,
+        _ candidate: AddressFinder.Candidate, _ window: DecodedWindow,
+        _ text: UnsafeBufferPointer<UInt8>, _ lens: DecodingPass,
         _ syntax: TextSyntax
     ) -> Ours? {
         let units = window.octets
         guard candidate.form != .reversed,
-            let domain = names.relayDomains.first(where: { units[candidate.domain].elementsEqual($0.utf8) })
+            let domain = names.relayDomains.first(where: {
+                units[candidate.domain].elementsEqual($0.utf8)
+            })
         else { return nil }
         let run = candidate.run
-        func source(from start: Int) -> Range<Int> { window.start(start)..<window.end(candidate.domain.upperBound - 1) }
+        func source(from start: Int) -> Range<Int> {
+            window.start(start)..<window.end(candidate.domain.upperBound - 1)
+        }
         // At the beginning of the run, and after each mark in it.
         for start in run
         where start == run.lowerBound
@@ -280,34 +321,44 @@ final class Neutraliser {
         {
             let local = String(decoding: units[start..<run.upperBound], as: UTF8.self)
             switch reader.read(local, domain: domain) {
-            case .relayAddress: return Ours(range: source(from: start), replacement: [], isKept: true)
+            case .relayAddress:
+                return Ours(range: source(from: start), replacement: [], isKept: true)
             case .correspondent(let address):
-                let separator = text[window.end(run.upperBound - 1)..<window.start(candidate.domain.lowerBound)]
+                let separator = text[
+                    window.end(run.upperBound - 1)..<window.start(candidate.domain.lowerBound)]
                 return Ours(
                     range: source(from: start),
-                    replacement: AddressWriting.local(address.localPart, lens: lens, syntax: syntax) + separator
+                    replacement: AddressWriting.local(address.localPart, lens: lens, syntax: syntax)
+                        + separator
                         + Array(address.domain.utf8),
                     isKept: false)
             case .hidden: return Ours(range: source(from: start), replacement: nil, isKept: false)
             case .other: continue
             }
         }
-        return Ours(range: source(from: candidate.local.lowerBound), replacement: nil, isKept: false)
+        return Ours(
+            range: source(from: candidate.local.lowerBound), replacement: nil, isKept: false)
     }
 
     /// Tokens without their domain. Those of this account are found anywhere, those of others only
     /// as words.
-    private func tokens(_ window: DecodedWindow, _ range: Range<Int>, _ body: (Range<Int>, AddrSpec?) -> Void) {
+    private func tokens(
+        _ window: DecodedWindow, _ range: Range<Int>, _ body: (Range<Int>, AddrSpec?) -> Void
+    ) {
         let units = window.octets
         let joins: (Int) -> Bool = {
-            window.separators[$0] & ~DecodedWindow.unseen == 0 || window.separators[$0] & DecodedWindow.lineBreak != 0
+            window.separators[$0] & ~DecodedWindow.unseen == 0
+                || window.separators[$0] & DecodedWindow.lineBreak != 0
         }
         _ = anchors.pairs.search(units) { position in
             let start = window.start(position)
             guard start < range.upperBound else { return true }
             guard start >= range.lowerBound else { return false }
             _ = anchors.contains(at: position, in: units) { _ in
-                if let found = own.find(around: position, in: units, joins: joins, isApart: { window.separators[$0] != 0 }) {
+                if let found = own.find(
+                    around: position, in: units, joins: joins,
+                    isApart: { window.separators[$0] != 0 })
+                {
                     body(found.range, found.correspondent)
                 }
                 return false
@@ -330,30 +381,38 @@ final class Neutraliser {
 
     private func base64(_ text: [UInt8], depth: Int) -> [Find] {
         text.withUnsafeBufferPointer { buffer in
-            scratch.base64[depth].edits(in: buffer, mayHold: { $0.contains(UInt8(ascii: "@")) || $0.contains(UInt8(ascii: "%")) })
-            {
+            scratch.base64[depth].edits(
+                in: buffer,
+                mayHold: { $0.contains(UInt8(ascii: "@")) || $0.contains(UInt8(ascii: "%")) }
+            ) {
                 content, _ in
-                let edits = edits(of: content, syntax: .plain, isAttribution: false, depth: depth + 1)
+                let edits = edits(
+                    of: content, syntax: .plain, isAttribution: false, depth: depth + 1)
                 return edits.isEmpty ? nil : edits.applied(to: content)
             }
         }.map { Find(kind: .cut, range: $0.range, replacement: $0.replacement) }
     }
 
     private func encodedWords(_ text: [UInt8], depth: Int) -> [Find] {
-        guard depth == 0, text.contains(UInt8(ascii: "?")), text.contains(UInt8(ascii: "=")) else { return [] }
+        guard depth == 0, text.contains(UInt8(ascii: "?")), text.contains(UInt8(ascii: "=")) else {
+            return []
+        }
         return EncodedWordRuns.find(in: text).compactMap { run in
             let decoded = Array(EncodedWord.decode(HeaderField.unfold(text[run])[...]).utf8)
             let edits = edits(of: decoded, syntax: .plain, isAttribution: false, depth: 1)
             guard !edits.isEmpty else { return nil }
             return Find(
-                kind: .cut, range: run, replacement: HeaderText.encodedWords(edits.applied(to: decoded), startingAt: 12))
+                kind: .cut, range: run,
+                replacement: HeaderText.encodedWords(edits.applied(to: decoded), startingAt: 12))
         }
     }
 
     /// Minimum digits of a run that may be a text in hexadecimal.
     private static let shortestHexadecimal = 24
 
-    private func hexadecimal(_ text: UnsafeBufferPointer<UInt8>, _ teamLinks: [Range<Int>]) -> [Find] {
+    private func hexadecimal(
+        _ text: UnsafeBufferPointer<UInt8>, _ teamLinks: [Range<Int>]
+    ) -> [Find] {
         var finds: [Find] = []
         var index = 0
         while index < text.count {
@@ -370,7 +429,9 @@ final class Neutraliser {
                     (digits[$0].hexValue ?? 0) << 4 | (digits[$0 + 1].hexValue ?? 0)
                 }
                 guard decoded.contains(UInt8(ascii: "@")),
-                    !edits(of: decoded, syntax: .plain, isAttribution: false, depth: Self.maximumDepth).isEmpty
+                    !edits(
+                        of: decoded, syntax: .plain, isAttribution: false, depth: Self.maximumDepth
+                    ).isEmpty
                 else { continue }
                 let isInLink = Self.contains(teamLinks, start)
                 finds.append(

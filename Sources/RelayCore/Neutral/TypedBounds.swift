@@ -51,6 +51,7 @@ struct TypedBounds: Sendable {
     }
 
     var mode: Mode {
-        seenAddresses.count > Self.addresses ? .neutral : seenWords.count > Self.words ? .withoutWords : .full
+        seenAddresses.count > Self.addresses
+            ? .neutral : seenWords.count > Self.words ? .withoutWords : .full
     }
 }

@@ -46,13 +46,17 @@ package struct AggregateReport: Sendable, Hashable {
     private static let longest: Int64 = 8 * 86_400
 
     /// A report on these messages.
-    package init(domain: String, identifier: String, beginsAt: Int64, endsAt: Int64, messages: [Source: Int]) {
+    package init(
+        domain: String, identifier: String, beginsAt: Int64, endsAt: Int64, messages: [Source: Int]
+    ) {
         self.domain = domain
         self.identifier = identifier
         self.beginsAt = beginsAt
         self.endsAt = endsAt
         self.messages = messages
-        for (source, count) in messages { if source.passes { passed += count } else { failed += count } }
+        for (source, count) in messages {
+            if source.passes { passed += count } else { failed += count }
+        }
     }
 
     /// Reads the XML of RFC 9990 section 3, and of RFC 7489 appendix C, which most receivers write;
@@ -63,12 +67,14 @@ package struct AggregateReport: Sendable, Hashable {
         var records: [[String: String]] = []
         let isRead = XMLReader.read(xml) { path, text in
             switch path.first == "feedback" ? Array(path.dropFirst()) : [] {
-            case ["report_metadata", "report_id"], ["policy_published", "domain"], ["report_metadata", "date_range", "begin"],
+            case ["report_metadata", "report_id"], ["policy_published", "domain"],
+                ["report_metadata", "date_range", "begin"],
                 ["report_metadata", "date_range", "end"]:
                 values[path.last ?? ""] = text
             case ["record", "row", "source_ip"], ["record", "row", "count"],
                 ["record", "row", "policy_evaluated", "disposition"],
-                ["record", "row", "policy_evaluated", "dkim"], ["record", "row", "policy_evaluated", "spf"]:
+                ["record", "row", "policy_evaluated", "dkim"],
+                ["record", "row", "policy_evaluated", "spf"]:
                 record[path.last ?? ""] = text
             case ["record"]:
                 records.append(record)
@@ -76,10 +82,13 @@ package struct AggregateReport: Sendable, Hashable {
             default: break
             }
         }
-        guard isRead, let domain = values["domain"]?.lowercased(), let identifier = values["report_id"],
-            (1...256).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }),
+        guard isRead, let domain = values["domain"]?.lowercased(),
+            let identifier = values["report_id"],
+            (1...256).contains(identifier.utf8.count),
+            identifier.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }),
             let begin = values["begin"].flatMap(Int64.init),
-            let end = values["end"].flatMap(Int64.init), begin > 0, end >= begin, end - begin <= Self.longest,
+            let end = values["end"].flatMap(Int64.init), begin > 0, end >= begin,
+            end - begin <= Self.longest,
             end <= now + 86_400
         else { return nil }
         (self.domain, self.identifier, beginsAt, endsAt) = (domain, identifier, begin, end)
@@ -88,16 +97,20 @@ package struct AggregateReport: Sendable, Hashable {
 
     /// An invalid record is ignored.
     private mutating func add(_ record: [String: String]) {
-        guard let address = record["source_ip"].flatMap({ IPAddress($0) }), let count = record["count"].flatMap(Int.init),
+        guard let address = record["source_ip"].flatMap({ IPAddress($0) }),
+            let count = record["count"].flatMap(Int.init),
             (1...Self.maximumCount).contains(count), count <= Self.maximumCount - passed - failed
         else { return }
         let disposition = record["disposition"]?.lowercased() ?? ""
         let source = Source(
             address: address, passesDKIM: record["dkim"]?.lowercased() == "pass",
             passesSPF: record["spf"]?.lowercased() == "pass",
-            disposition: ["none", "quarantine", "reject"].contains(disposition) ? disposition : "none")
+            disposition: ["none", "quarantine", "reject"].contains(disposition)
+                ? disposition : "none")
         if source.passes { passed += count } else { failed += count }
-        if messages[source] != nil || messages.count < Self.maximumSources { messages[source, default: 0] += count }
+        if messages[source] != nil || messages.count < Self.maximumSources {
+            messages[source, default: 0] += count
+        }
     }
 }
 
@@ -117,13 +130,16 @@ enum XMLReader {
     /// is used has any.
     /// - Returns: false if it is not well-formed, as far as this is checked. Earlier callbacks are
     ///   then invalid.
-    static func read(_ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void) -> Bool {
+    static func read(
+        _ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void
+    ) -> Bool {
         var rest = document[...]
         if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
         var (path, texts, hasRoot): ([String], [[UInt8]], Bool) = ([], [], false)
         func take(_ octets: ArraySlice<UInt8>) {
             guard !texts.isEmpty else { return }
-            texts[texts.count - 1] += octets.prefix(max(0, maximumText - texts[texts.count - 1].count))
+            texts[texts.count - 1] += octets.prefix(
+                max(0, maximumText - texts[texts.count - 1].count))
         }
         var marks = 0
         while let first = rest.first {
@@ -146,7 +162,9 @@ enum XMLReader {
                 guard let after = behind("?>", in: rest) else { return false }
                 rest = after
             } else {
-                guard let end = tagEnd(rest), rest[rest.startIndex + 1] != UInt8(ascii: "!") else { return false }
+                guard let end = tagEnd(rest), rest[rest.startIndex + 1] != UInt8(ascii: "!") else {
+                    return false
+                }
                 let tag = rest[(rest.startIndex + 1)..<end]
                 rest = rest[(end + 1)...]
                 if tag.first == UInt8(ascii: "/") {
@@ -156,7 +174,9 @@ enum XMLReader {
                     element(path, String(decoding: text[..<end], as: UTF8.self))
                     path.removeLast()
                 } else {
-                    guard path.count < maximumDepth, !(path.isEmpty && hasRoot), let name = name(tag) else { return false }
+                    guard path.count < maximumDepth, !(path.isEmpty && hasRoot),
+                        let name = name(tag)
+                    else { return false }
                     hasRoot = true
                     path.append(name)
                     if tag.last == UInt8(ascii: "/") {

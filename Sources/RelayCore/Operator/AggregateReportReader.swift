@@ -38,11 +38,14 @@ enum AggregateReportReader {
 
     private static func unpacked(_ octets: [UInt8], _ work: WorkBudget) -> [UInt8]? {
         guard let kind = Archive(octets) else { return octets.count <= limit ? octets : nil }
-        guard kind == .gzip || kind == .zip, let start = kind.deflated(in: octets).first else { return nil }
+        guard kind == .gzip || kind == .zip, let start = kind.deflated(in: octets).first else {
+            return nil
+        }
         let limit = min(limit, max(least, octets.count * factor))
         var xml: [UInt8] = []
         octets.withUnsafeBufferPointer { all in
-            _ = Inflater(work: work).inflate(UnsafeBufferPointer(rebasing: all[start...])) { piece in
+            _ = Inflater(work: work).inflate(UnsafeBufferPointer(rebasing: all[start...])) {
+                piece in
                 xml += piece
                 return xml.count <= limit
             }

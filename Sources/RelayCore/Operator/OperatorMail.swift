@@ -34,7 +34,8 @@ final class OperatorMail {
         headerSize += field.bytes.count + 2
         let limits = engine.settings.limits
         isPlain =
-            isPlain && field.isSafe && headerSize <= limits.headerSize && header.fields.count < limits.headerFields
+            isPlain && field.isSafe && headerSize <= limits.headerSize
+            && header.fields.count < limits.headerFields
             && field.bytes.count < limits.headerFieldSize
         if isPlain { header.fields.append(field) }
     }
@@ -48,17 +49,25 @@ final class OperatorMail {
             // The DNS queries come before the body is kept. If no body could prove the message,
             // none is kept.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
-            if let best = session.prepare(), (try? Reply.prove(header, evidence: best, client: client)) == nil { return }
+            if let best = session.prepare(),
+                (try? Reply.prove(header, evidence: best, client: client)) == nil
+            {
+                return
+            }
             authentication = session
         }
-        if kind != nil { body = HeldBody(budget: engine.operatorMemory, isRewritten: true, hasCopies: false) }
+        if kind != nil {
+            body = HeldBody(budget: engine.operatorMemory, isRewritten: true, hasCopies: false)
+        }
     }
 
     func addBody(_ chunk: UnsafeRawBufferPointer) {
         authentication?.update(body: chunk)
         guard let held = body else { return }
         let room = kind == .complaint ? max(0, Self.complaintLimit - held.count) : chunk.count
-        do { try held.append(UnsafeRawBufferPointer(rebasing: chunk.prefix(room))) } catch { body = nil }
+        do { try held.append(UnsafeRawBufferPointer(rebasing: chunk.prefix(room))) } catch {
+            body = nil
+        }
     }
 
     /// Records its contents.
@@ -67,25 +76,34 @@ final class OperatorMail {
         guard let kind else { return nil }
         let code: RelayReason.Code = kind == .complaint ? .complaint : .dmarcReport
         do {
-            return try (kind == .complaint ? complaint(turn) : aggregate(turn)).map { RelayReason(code, $0) }
+            return try (kind == .complaint ? complaint(turn) : aggregate(turn)).map {
+                RelayReason(code, $0)
+            }
         } catch {
             return RelayReason(code, "not written down: \(error.reason.code)")
         }
     }
 
-    private func complaint(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
+    private func complaint(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String?
+    {
         guard let body else { return "not read: no room" }
-        let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
+        let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in
+            ReportReader.read(header: header, body: bytes)
+        }
         guard let token = Complaint.token(in: report, engine: engine) else { return nil }
         guard report.isComplaint else { return "of another kind" }
         return try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400))
     }
 
     /// Anyone can write here, so a report without a proved author does not count.
-    private func aggregate(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
+    private func aggregate(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String?
+    {
         guard let authentication else { return "not proved" }
         let author: AddrSpec
-        do { author = try Reply.prove(header, evidence: authentication.finish(), client: client).author } catch {
+        do {
+            author = try Reply.prove(header, evidence: authentication.finish(), client: client)
+                .author
+        } catch {
             return error.isTemporary ? "cannot be proved now" : "not proved"
         }
         guard let body else { return "not read: no room" }
@@ -93,10 +111,15 @@ final class OperatorMail {
             AggregateReportReader.read(header: header, body: bytes, now: now)
         }
         guard let report else { return "not readable" }
-        guard engine.settings.relayDomains.contains(where: { DomainName.isEqualOrBelow($0, report.domain) }) else {
+        guard
+            engine.settings.relayDomains.contains(where: {
+                DomainName.isEqualOrBelow($0, report.domain)
+            })
+        else {
             return "of another domain"
         }
-        let isNew = try Refusal.deferring(engine.directory.record(report, reporter: author.asciiDomain, now: now))
+        let isNew = try Refusal.deferring(
+            engine.directory.record(report, reporter: author.asciiDomain, now: now))
         return isNew ? "of \(author.asciiDomain)" : "known already, or too many"
     }
 }

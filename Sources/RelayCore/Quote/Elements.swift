@@ -73,7 +73,9 @@ struct Elements {
             let octet = source[index]
             if octet == UInt8(ascii: "<"), let end = markup(at: index) {
                 index = end
-            } else if octet == UInt8(ascii: "&"), let reference = HTMLReference.read(source, at: index) {
+            } else if octet == UInt8(ascii: "&"),
+                let reference = HTMLReference.read(source, at: index)
+            {
                 append(scalar: reference.scalar)
                 index = reference.end
             } else {
@@ -92,7 +94,9 @@ struct Elements {
         }
         if let last = lines.last, last.words.isEmpty, last.start == start { lines.removeLast() }
         lines.append(
-            Line(start: start, words: text.count..<text.count, isContained: !open.isEmpty, isAttribution: isAttribution))
+            Line(
+                start: start, words: text.count..<text.count, isContained: !open.isEmpty,
+                isAttribution: isAttribution))
         isSpaced = true
     }
 
@@ -100,7 +104,9 @@ struct Elements {
 
     private mutating func append(_ octet: UInt8) {
         let isSpace = octet <= 0x20
-        guard !(isSpace && isSpaced), lines[lines.count - 1].words.count < Self.lineLength else { return }
+        guard !(isSpace && isSpaced), lines[lines.count - 1].words.count < Self.lineLength else {
+            return
+        }
         isSpaced = isSpace
         text.append(isSpace ? 0x20 : octet)
         let start = lines[lines.count - 1].words.lowerBound
@@ -142,12 +148,18 @@ struct Elements {
     }
 
     private mutating func declaration(at start: Int) -> Int {
-        guard source[start...].starts(with: "<!--".utf8) else { return after(UInt8(ascii: ">"), from: start) ?? source.count }
+        guard source[start...].starts(with: "<!--".utf8) else {
+            return after(UInt8(ascii: ">"), from: start) ?? source.count
+        }
         // `<!-->` and `<!--->` are also comments.
         var index = start + 2
         while let end = after(UInt8(ascii: ">"), from: index) {
             if end - 3 >= start + 2, source[end - 2] == 0x2D, source[end - 3] == 0x2D { return end }
-            if end - 4 >= start + 4, source[end - 2] == 0x21, source[end - 3] == 0x2D, source[end - 4] == 0x2D { return end }
+            if end - 4 >= start + 4, source[end - 2] == 0x21, source[end - 3] == 0x2D,
+                source[end - 4] == 0x2D
+            {
+                return end
+            }
             index = end
         }
         return source.count
@@ -169,18 +181,25 @@ struct Elements {
         return source[start..<end].map(\.asciiLowercased)
     }
 
-    private static let raw = ["script", "style", "title", "textarea", "xmp", "noembed", "iframe"].map { Array($0.utf8) }
+    private static let raw = ["script", "style", "title", "textarea", "xmp", "noembed", "iframe"]
+        .map { Array($0.utf8) }
     private static let blocks: Set<[UInt8]> = Set(
         [
-            "div", "p", "br", "tr", "td", "th", "table", "tbody", "li", "ul", "ol", "hr", "h1", "h2", "h3", "h4", "h5", "h6",
+            "div", "p", "br", "tr", "td", "th", "table", "tbody", "li", "ul", "ol", "hr", "h1",
+            "h2", "h3", "h4", "h5", "h6",
             "pre", "body",
-            "blockquote", "dt", "dd", "dl", "section", "article", "header", "footer", "center", "html",
+            "blockquote", "dt", "dd", "dl", "section", "article", "header", "footer", "center",
+            "html",
         ].map { Array($0.utf8) })
 
     private mutating func tag(at start: Int, _ name: [UInt8]) -> Tag? {
         guard after(UInt8(ascii: ">"), from: start) != nil else { return nil }
         if honoursQuotes {
-            if let tag = Tag(source, at: start, nameLength: name.count, after: { after($0, from: $1) }) { return tag }
+            if let tag = Tag(
+                source, at: start, nameLength: name.count, after: { after($0, from: $1) })
+            {
+                return tag
+            }
             honoursQuotes = false
         }
         return Tag(source, at: start, nameLength: name.count, after: { _, _ in nil })
@@ -235,7 +254,9 @@ struct Elements {
             } else {
                 let isLast = open.count == 1
                 open.removeLast()
-                if isLast, closed[Int(kind.rawValue)] == nil { closed[Int(kind.rawValue)] = lines.count }
+                if isLast, closed[Int(kind.rawValue)] == nil {
+                    closed[Int(kind.rawValue)] = lines.count
+                }
             }
         } else if outside[Int(kind.rawValue)] > 0 {
             outside[Int(kind.rawValue)] -= 1
@@ -243,7 +264,9 @@ struct Elements {
             // An end tag without a start tag: the content of the container closed it too early. All
             // lines up to here were in the container.
             for line in first..<max(first, lines.count) where !lines[line].isContained {
-                lines[line] = Line(start: lines[line].start, words: lines[line].words, isContained: true, isAttribution: false)
+                lines[line] = Line(
+                    start: lines[line].start, words: lines[line].words, isContained: true,
+                    isAttribution: false)
             }
             closed[Int(kind.rawValue)] = lines.count
         }
@@ -294,7 +317,8 @@ struct Elements {
         var tags: [UInt8] = []
         var index = range.lowerBound
         while index < range.upperBound {
-            guard text[index] == UInt8(ascii: "<"), index + 1 < range.upperBound, text[index + 1] != UInt8(ascii: "!"),
+            guard text[index] == UInt8(ascii: "<"), index + 1 < range.upperBound,
+                text[index + 1] != UInt8(ascii: "!"),
                 let end = text[index..<range.upperBound].firstIndex(of: UInt8(ascii: ">"))
             else {
                 index += 1
@@ -320,7 +344,10 @@ private struct Tag {
     private static let longestValue = 400
 
     /// - Parameter after: finds an octet.
-    init?(_ source: UnsafeBufferPointer<UInt8>, at start: Int, nameLength: Int, after: (UInt8, Int) -> Int?) {
+    init?(
+        _ source: UnsafeBufferPointer<UInt8>, at start: Int, nameLength: Int,
+        after: (UInt8, Int) -> Int?
+    ) {
         var index = start + 1 + nameLength
         var attribute: [UInt8] = []
         var values: [(name: [UInt8], value: [UInt8])] = []
@@ -334,16 +361,21 @@ private struct Tag {
                 guard index < source.count else { return nil }
                 var value = index..<index
                 let quote = source[index]
-                if quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"), let close = after(quote, index + 1) {
+                if quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"),
+                    let close = after(quote, index + 1)
+                {
                     value = (index + 1)..<(close - 1)
                     index = close
                 } else {
-                    while index < source.count, !source[index].isFoldingWhiteSpace, source[index] != UInt8(ascii: ">") {
+                    while index < source.count, !source[index].isFoldingWhiteSpace,
+                        source[index] != UInt8(ascii: ">")
+                    {
                         index += 1
                     }
                     value = value.lowerBound..<index
                 }
-                values.append((attribute, source[value].prefix(Self.longestValue).map(\.asciiLowercased)))
+                values.append(
+                    (attribute, source[value].prefix(Self.longestValue).map(\.asciiLowercased)))
                 attribute = []
             } else if octet.isFoldingWhiteSpace || octet == UInt8(ascii: "/") {
                 // Before an equals sign there may be white space.
@@ -362,9 +394,10 @@ private struct Tag {
 
     private mutating func set(_ attribute: [UInt8], _ value: [UInt8]) {
         // `class=3D"x"`: quoted-printable that a program left undecoded.
-        let value = Array(value.starts(with: "3d\"".utf8) ? value.dropFirst(3)[...] : value[...]).filter {
-            $0 != UInt8(ascii: "\"")
-        }
+        let value = Array(value.starts(with: "3d\"".utf8) ? value.dropFirst(3)[...] : value[...])
+            .filter {
+                $0 != UInt8(ascii: "\"")
+            }
         switch String(decoding: attribute, as: UTF8.self) {
         case "class": classes = value
         case "id": id = value
@@ -384,14 +417,19 @@ private struct Tag {
     func form(of kind: Elements.Name, name tag: [UInt8]) -> Form? {
         if kind == .blockquote { return .container }
         let classes = classes.split { $0 <= 0x20 }.map { Array($0) }
-        if classes.contains(where: QuoteForms.isAttributionClass) || QuoteForms.isAttributionClass(id) {
+        if classes.contains(where: QuoteForms.isAttributionClass)
+            || QuoteForms.isAttributionClass(id)
+        {
             return kind == .other ? nil : .attribution
         }
-        if QuoteForms.isTail(id: Array(id), tag: tag) || tag == Array("hr".utf8) && QuoteForms.isTail(id: Array(name), tag: tag) {
+        if QuoteForms.isTail(id: Array(id), tag: tag)
+            || tag == Array("hr".utf8) && QuoteForms.isTail(id: Array(name), tag: tag)
+        {
             return .tail
         }
         if kind == .other { return nil }
-        if classes.contains(where: QuoteForms.isQuoteClass) || QuoteForms.isQuoteID(id) || QuoteForms.isQuoteID(name)
+        if classes.contains(where: QuoteForms.isQuoteClass) || QuoteForms.isQuoteID(id)
+            || QuoteForms.isQuoteID(name)
             || other.contains(Array("data-skiff-mail".utf8))
         {
             return .container

@@ -25,7 +25,9 @@ enum Quotation {
             guard lines.count < maximumLines else { return Stretches(.quoted) }
             let end = text.firstIndex(of: 0x0A, from: start) ?? text.count
             if let parts = QuoteLines.divided(text, start..<end) {
-                for part in parts { lines.append(QuoteLines.Line(start: part.start, words: part.words, in: text)) }
+                for part in parts {
+                    lines.append(QuoteLines.Line(start: part.start, words: part.words, in: text))
+                }
             } else {
                 lines.append(QuoteLines.Line(start: start, words: start..<end, in: text))
             }
@@ -39,7 +41,9 @@ enum Quotation {
         guard elements.lines.count < maximumLines else { return Stretches(.quoted) }
         let stretches = elements.text.withUnsafeBufferPointer { text in
             QuoteLines(
-                elements.lines.map { QuoteLines.Line($0, in: text, isTail: $0.start >= elements.tail ?? .max) },
+                elements.lines.map {
+                    QuoteLines.Line($0, in: text, isTail: $0.start >= elements.tail ?? .max)
+                },
                 of: text, isMarkup: true
             ).stretches()
         }
@@ -61,7 +65,9 @@ extension Stretches {
             var number = next
             while number < hidden.count, hidden[number].lowerBound < range.upperBound {
                 covered.note(.program, at: max(hidden[number].lowerBound, range.lowerBound))
-                if hidden[number].upperBound < range.upperBound { covered.note(.typed, at: hidden[number].upperBound) }
+                if hidden[number].upperBound < range.upperBound {
+                    covered.note(.typed, at: hidden[number].upperBound)
+                }
                 number += 1
             }
         }
@@ -139,7 +145,9 @@ struct QuoteLines {
 
     /// Whether a line begins with a quotation mark such as `>`, and the index at which its words
     /// begin.
-    fileprivate static func mark(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> (Bool, Int) {
+    fileprivate static func mark(
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>
+    ) -> (Bool, Int) {
         var index = range.lowerBound
         func skip() {
             while index < range.upperBound {
@@ -150,9 +158,13 @@ struct QuoteLines {
         }
         skip()
         // The end of an address that a program broke: `Anna <a@b.example` and `>:`.
-        if range.upperBound - index <= 3, text[index..<range.upperBound].starts(with: ">:".utf8) { return (false, index) }
+        if range.upperBound - index <= 3, text[index..<range.upperBound].starts(with: ">:".utf8) {
+            return (false, index)
+        }
         var isMarked = false
-        while index < range.upperBound, index - range.lowerBound < 400, let width = mark(text, index, range.upperBound) {
+        while index < range.upperBound, index - range.lowerBound < 400,
+            let width = mark(text, index, range.upperBound)
+        {
             isMarked = true
             index += width
             skip()
@@ -169,20 +181,23 @@ struct QuoteLines {
         case UInt8(ascii: "|"): return next <= 0x20 ? 1 : nil
         case UInt8(ascii: "&"):
             if next == UInt8(ascii: ">") { return 2 }
-            return start + 4 <= end && text[start..<(start + 4)].elementsEqual("&gt;".utf8) ? 4 : nil
+            return start + 4 <= end && text[start..<(start + 4)].elementsEqual("&gt;".utf8)
+                ? 4 : nil
         case UInt8(ascii: ":"): return next == UInt8(ascii: ">") ? 2 : nil
         case 0xC2: return next == 0xBB ? 2 : nil
         case 0xE2:
             // `›`, `│`, `┃`
             guard start + 2 < end else { return nil }
             let third = text[start + 2]
-            return next == 0x80 && third == 0xBA || next == 0x94 && (third == 0x82 || third == 0x83) ? 3 : nil
+            return next == 0x80 && third == 0xBA || next == 0x94 && (third == 0x82 || third == 0x83)
+                ? 3 : nil
         case 0xEF: return start + 2 < end && next == 0xBC && text[start + 2] == 0x9E ? 3 : nil
         default:
             // `Anna>`, `JD>`
             guard octet.isASCIILetter || octet >= 0xC3 else { return nil }
             var index = start
-            while index < end, index - start < 12, text[index].isASCIILetter || text[index] >= 0x80 { index += 1 }
+            while index < end, index - start < 12, text[index].isASCIILetter || text[index] >= 0x80
+            { index += 1 }
             return index < end && text[index] == UInt8(ascii: ">") ? index + 1 - start : nil
         }
     }
@@ -233,12 +248,16 @@ struct QuoteLines {
             }
             if line.isMarked {
                 // GroupWise ends the line above a quotation with the marks that begin it.
-                if text[line.words].suffix(3).elementsEqual(">>>".utf8), Self.holdsAddress(lower(line.words)[...]) {
+                if text[line.words].suffix(3).elementsEqual(">>>".utf8),
+                    Self.holdsAddress(lower(line.words)[...])
+                {
                     found.note(.attribution, at: line.start)
                     isBelow = true
                     continue
                 }
-                let reads = !hasMarked && !line.isBlank && isAttribution(window(endingAt: index, marked: true))
+                let reads =
+                    !hasMarked && !line.isBlank
+                    && isAttribution(window(endingAt: index, marked: true))
                 found.note(reads ? .attribution : .quoted, at: line.start)
                 if !line.isBlank { hasMarked = true }
                 longestMarked = max(longestMarked, line.words.count)
@@ -279,12 +298,15 @@ struct QuoteLines {
         if isUnmarkedLink(index) { return true }
         guard lines[index].words.count <= 48 else { return false }
         // The last line of a quotation, broken off. Typed text would have a blank line before it.
-        if lines[index - 1].isMarked, lines[index - 1].words.count >= 70, index + 1 == lines.count || lines[index + 1].isBlank {
+        if lines[index - 1].isMarked, lines[index - 1].words.count >= 70,
+            index + 1 == lines.count || lines[index + 1].isBlank
+        {
             return true
         }
         guard lines[index].words.count <= 40 else { return false }
         let before = lines[index - 1].isMarked || index < 2 ? index - 1 : index - 2
-        guard lines[before].isMarked, !lines[before].isBlank, lines[before].words.count >= max(50, longestMarked - 15),
+        guard lines[before].isMarked, !lines[before].isBlank,
+            lines[before].words.count >= max(50, longestMarked - 15),
             before == index - 1 || !lines[index - 1].isBlank && lines[index - 1].words.count <= 40
         else { return false }
         for next in (index + 1)..<(index + 3) where next < lines.count {
@@ -333,7 +355,9 @@ struct QuoteLines {
 
     /// The start of the attribution that ends with this line, as an offset in the source.
     mutating func attribution(endingAt last: Int) -> Int? {
-        guard lines[last].words.count <= Self.longest, mayEndAttribution(lines[last].words) else { return nil }
+        guard lines[last].words.count <= Self.longest, mayEndAttribution(lines[last].words) else {
+            return nil
+        }
         tried += 1
         var first = last
         var length = lines[last].words.count
@@ -342,13 +366,16 @@ struct QuoteLines {
             // `Anna <a@b.example> wrote:` may be the second half of a line that a program broke.
             if found != nil || isAttribution(window(endingAt: last, from: first)) {
                 if found == nil { found = first }
-                let isContinued = first > 0 && text[lines[first - 1].words].last == UInt8(ascii: ",")
+                let isContinued =
+                    first > 0 && text[lines[first - 1].words].last == UInt8(ascii: ",")
                 if begins(lines[first].words), !isContinued { return lines[first].start }
             }
             guard first > 0, last - first + 1 < Self.windowLines else { break }
             let before = first - 1
             length += lines[before].words.count
-            guard !lines[before].isBlank, !lines[before].isMarked, length <= Self.longest else { break }
+            guard !lines[before].isBlank, !lines[before].isMarked, length <= Self.longest else {
+                break
+            }
             first = before
         }
         return found.map { lines[$0].start }
@@ -358,7 +385,8 @@ struct QuoteLines {
     /// digits.
     func begins(_ words: Range<Int>) -> Bool {
         guard let octet = text[words].first else { return false }
-        return octet.isASCIIDigit || QuoteForms.isOpener(Self.lower(text[words].prefix(40).prefix { $0 > 0x20 }))
+        return octet.isASCIIDigit
+            || QuoteForms.isOpener(Self.lower(text[words].prefix(40).prefix { $0 > 0x20 }))
     }
 
     /// Whether a line ends like an attribution: with a colon, a verb, or dashes after one of these.
@@ -368,8 +396,10 @@ struct QuoteLines {
         if last == UInt8(ascii: ":") || last == UInt8(ascii: "-") { return true }
         if last >= 0x80 {
             let tail = Self.lower(end)
-            return text[words].first == UInt8(ascii: ":") || Self.colons.contains { tail[...].hasSuffix($0) }
-                || QuoteForms.endsInVerb(tail[...]) || QuoteForms.isVerb(Array(tail.split { $0 <= 0x20 }.last ?? []))
+            return text[words].first == UInt8(ascii: ":")
+                || Self.colons.contains { tail[...].hasSuffix($0) }
+                || QuoteForms.endsInVerb(tail[...])
+                || QuoteForms.isVerb(Array(tail.split { $0 <= 0x20 }.last ?? []))
         }
         // Armenian programs end it with a full stop.
         if last == UInt8(ascii: ".") { return end.dropLast().last.map { $0 >= 0x80 } ?? false }
@@ -379,12 +409,16 @@ struct QuoteLines {
     }
 
     /// The colons of all scripts.
-    static let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
+    static let colons: [[UInt8]] = [
+        [0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89],
+    ]
 
     /// Whether a joined line, in lower case, is the line that a program writes above a quotation.
     func isAttribution(_ window: [UInt8]) -> Bool {
         var line = window[...]
-        func isEdge(_ octet: UInt8) -> Bool { octet <= 0x20 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "*") }
+        func isEdge(_ octet: UInt8) -> Bool {
+            octet <= 0x20 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "*")
+        }
         while let last = line.last, isEdge(last) { line = line.dropLast() }
         while let first = line.first, isEdge(first) { line = line.dropFirst() }
         guard line.count >= 4 else { return false }
@@ -395,7 +429,9 @@ struct QuoteLines {
         if isReversed { line = line.dropFirst() }
         while let last = line.last, isEdge(last) { line = line.dropLast() }
         let words = line.split { $0 <= 0x20 || $0 == UInt8(ascii: ",") }.map { Array($0) }
-        guard let first = words.first, let last = words.last, words.count <= Self.mostWords else { return false }
+        guard let first = words.first, let last = words.last, words.count <= Self.mostWords else {
+            return false
+        }
         let endsInVerb = QuoteForms.isVerb(last) || QuoteForms.endsInVerb(line)
         guard colon != nil || isReversed || endsInVerb else { return false }
         let hasVerb = endsInVerb || words.contains(where: QuoteForms.isVerb)
@@ -406,7 +442,9 @@ struct QuoteLines {
     }
 
     static func holdsAddress(_ line: ArraySlice<UInt8>) -> Bool {
-        line.indices.contains { line[$0] == UInt8(ascii: "@") && $0 > line.startIndex && $0 + 1 < line.endIndex }
+        line.indices.contains {
+            line[$0] == UInt8(ascii: "@") && $0 > line.startIndex && $0 + 1 < line.endIndex
+        }
     }
 
     /// Whether a line contains a year, a time of day or a date in digits.
@@ -420,8 +458,12 @@ struct QuoteLines {
             let start = index
             while index < line.endIndex, line[index].isASCIIDigit { index += 1 }
             let digits = line[start..<index]
-            if digits.count == 4, digits.starts(with: "19".utf8) || digits.starts(with: "20".utf8) { return true }
-            guard digits.count <= 2, index < line.endIndex, ":.h/-".utf8.contains(line[index]) || line[index] == 0xE2 else {
+            if digits.count == 4, digits.starts(with: "19".utf8) || digits.starts(with: "20".utf8) {
+                return true
+            }
+            guard digits.count <= 2, index < line.endIndex,
+                ":.h/-".utf8.contains(line[index]) || line[index] == 0xE2
+            else {
                 continue
             }
             // `10:15`, `10.15`, `10h15`, `21.11.25`, and a ratio sign (U+2236).

@@ -7,8 +7,8 @@ extension QuoteForms {
         Set(names.utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
     }
 
-    /// Gmail, Yahoo, Proton, Tuta, Zoho, Skiff, Superhuman, Spark, Nylas, Front, FairEmail, Thunderbird, Apple Mail, Outlook,
-    /// Zimbra, QQ, NetEase, 139, HEY.
+    /// Gmail, Yahoo, Proton, Tuta, Zoho, Skiff, Superhuman, Spark, Nylas, Front, FairEmail,
+    /// Thunderbird, Apple Mail, Outlook, Zimbra, QQ, NetEase, 139, HEY.
     private static let quoteClasses = set(
         """
         gmail_quote gmail_extra gmail_quote_container yahoo_quoted protonmail_quote tutanota_quote zmail_extra skiff_quote
@@ -23,13 +23,16 @@ extension QuoteForms {
         reply139content orimsghtmlseperator messagereplysection quote quoted_header ms-outlook-mobile-body-separator-line
         """)
 
-    private static let attributionClasses = set("gmail_attr moz-cite-prefix reply-intro fairemail_attribution zmail_extra_hr")
+    private static let attributionClasses = set(
+        "gmail_attr moz-cite-prefix reply-intro fairemail_attribution zmail_extra_hr")
 
     private static let tails = set(
         "divrplyfwdmsg appendonsend stopspelling replysplit zwchr x_divrplyfwdmsg x_appendonsend lineseparator msg-footer-separator"
     )
 
-    static func isQuoteClass(_ name: [UInt8]) -> Bool { quoteClasses.contains(name) || hasQuotePrefix(name) }
+    static func isQuoteClass(_ name: [UInt8]) -> Bool {
+        quoteClasses.contains(name) || hasQuotePrefix(name)
+    }
 
     /// - Parameter id: of an element, or its name.
     static func isQuoteID(_ id: [UInt8]) -> Bool { quoteIDs.contains(id) || hasQuotePrefix(id) }
@@ -52,12 +55,16 @@ extension QuoteForms {
     static func isBorder(_ style: [UInt8]) -> Bool {
         let plain = style.filter { $0 > 0x20 }
         return borders.contains { border in
-            plain.count >= border.count && plain.indices.contains { plain[$0] == border[0] && plain[$0...].starts(with: border) }
+            plain.count >= border.count
+                && plain.indices.contains {
+                    plain[$0] == border[0] && plain[$0...].starts(with: border)
+                }
         }
     }
 
     private static let borders = [
-        "border-top:solid#e1e1e11.0pt", "border-top:solid#b5c4df1.0pt", "border-top:1pxsolid#e1e1e1",
+        "border-top:solid#e1e1e11.0pt", "border-top:solid#b5c4df1.0pt",
+        "border-top:1pxsolid#e1e1e1",
         "border-left:solidblue1.5pt",
     ].map { Array($0.utf8) }
 }

@@ -24,16 +24,20 @@ enum QuoteForms {
 
     /// Whether a word, in lower case, can begin an attribution.
     static func isOpener(_ word: [UInt8]) -> Bool {
-        openers.contains(word.last.map { ".,".utf8.contains($0) } == true ? Array(word.dropLast()) : word)
+        openers.contains(
+            word.last.map { ".,".utf8.contains($0) } == true ? Array(word.dropLast()) : word)
     }
 
     /// Verbs of scripts without spaces, and verbs that programs join to a name. A text may end with
     /// them after any other text.
-    static func endsInVerb(_ text: ArraySlice<UInt8>) -> Bool { glued.contains { text.hasSuffix($0) } }
+    static func endsInVerb(_ text: ArraySlice<UInt8>) -> Bool {
+        glued.contains { text.hasSuffix($0) }
+    }
 
     /// Whether a word before an address belongs to the attribution, and not to the name.
     static func isNoName(_ word: [UInt8]) -> Bool {
-        verbs.contains(word) || openers.contains(word) || others.contains(word) || fields[word] != nil
+        verbs.contains(word) || openers.contains(word) || others.contains(word)
+            || fields[word] != nil
     }
 
     /// Whether a line between dashes announces another message.
@@ -44,7 +48,9 @@ enum QuoteForms {
     /// Whether a line that ends with a colon begins a forwarded message in the form of Apple Mail.
     static func beginsForward(_ text: [UInt8]) -> Bool { forwards.contains(text) }
 
-    private static func words(_ text: String) -> [[UInt8]] { text.utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) } }
+    private static func words(_ text: String) -> [[UInt8]] {
+        text.utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) }
+    }
 
     private static func names(_ text: String) -> [[UInt8]] {
         text.utf8.split(separator: UInt8(ascii: ",")).map { name in
@@ -55,7 +61,8 @@ enum QuoteForms {
     private static let fields: [[UInt8]: Field] = {
         var fields: [[UInt8]: Field] = [:]
         let lists: [(String, Field)] = [
-            (otherFields, .other), (carbonCopies, .cc), (recipients, .to), (subjects, .subject), (dates, .date), (senders, .from),
+            (otherFields, .other), (carbonCopies, .cc), (recipients, .to), (subjects, .subject),
+            (dates, .date), (senders, .from),
         ]
         for (text, field) in lists {
             for name in names(text) { fields[name] = field }
@@ -202,5 +209,7 @@ enum QuoteForms {
 }
 
 extension ArraySlice<UInt8> {
-    func hasSuffix(_ other: [UInt8]) -> Bool { count >= other.count && suffix(other.count).elementsEqual(other) }
+    func hasSuffix(_ other: [UInt8]) -> Bool {
+        count >= other.count && suffix(other.count).elementsEqual(other)
+    }
 }

@@ -13,8 +13,10 @@ extension QuoteLines {
         guard line.count >= 6, line.count <= 120, let first = line.first else { return nil }
         if first == UInt8(ascii: "["), line.last == UInt8(ascii: "]") {
             // `[Original Message processed by david]`
-            let words = lower(lines[index].words).dropFirst().dropLast().split(separator: 0x20).map { Array($0) }
-            return words.count > 1 && QuoteForms.namesMessage([words[0]]) && QuoteForms.namesMessage([words[1]])
+            let words = lower(lines[index].words).dropFirst().dropLast().split(separator: 0x20).map
+            { Array($0) }
+            return words.count > 1 && QuoteForms.namesMessage([words[0]])
+                && QuoteForms.namesMessage([words[1]])
                 ? 1 + attributionBlock(at: index + 1) : nil
         }
         guard
@@ -32,16 +34,21 @@ extension QuoteLines {
         guard dashes >= 3 else { return nil }
         if dashes == words.count {
             // Only a rule, as Outlook draws it above a header block.
-            guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
+            guard let next = next(after: index), let length = headerBlock(at: next) else {
+                return nil
+            }
             return next - index + length
         }
         let tail = words.reversed().prefix { isRule($0) || $0 == 0x20 }.count
         guard tail >= 3 || Self.longDashes(words.reversed()) >= 3 else { return nil }
         let inner = words[dashes..<max(dashes, words.count - tail)]
-        guard inner.contains(where: { $0.isASCIILetter || $0 >= 0x80 }), !inner.starts(with: "begin ".utf8),
+        guard inner.contains(where: { $0.isASCIILetter || $0 >= 0x80 }),
+            !inner.starts(with: "begin ".utf8),
             !inner.starts(with: "end ".utf8)
         else { return nil }
-        if QuoteForms.namesMessage(inner.split { $0 <= 0x20 || $0 == UInt8(ascii: "-") }.map { Array($0) }) {
+        if QuoteForms.namesMessage(
+            inner.split { $0 <= 0x20 || $0 == UInt8(ascii: "-") }.map { Array($0) })
+        {
             return 1 + attributionBlock(at: index + 1)
         }
         // Unknown words count only if a block of fields follows.
@@ -53,11 +60,15 @@ extension QuoteLines {
     static func longDashes(_ words: some Collection<UInt8>) -> Int {
         let octets = Array(words.prefix(9))
         guard octets.count == 9 else { return 0 }
-        return stride(from: 0, to: 9, by: 3).allSatisfy { octets[$0] == 0xE2 && octets[$0 + 1] == 0x80 } ? 3 : 0
+        return stride(from: 0, to: 9, by: 3).allSatisfy {
+            octets[$0] == 0xE2 && octets[$0 + 1] == 0x80
+        } ? 3 : 0
     }
 
     func next(after index: Int) -> Int? {
-        for next in (index + 1)..<(index + 4) where next < lines.count && !lines[next].isBlank { return next }
+        for next in (index + 1)..<(index + 4) where next < lines.count && !lines[next].isBlank {
+            return next
+        }
         return nil
     }
 
@@ -72,7 +83,9 @@ extension QuoteLines {
 
     /// The number of lines of fields that follow a separator.
     func attributionBlock(at index: Int) -> Int {
-        guard index < lines.count, let first = next(after: index - 1), field(lines[first].words) != nil else { return 0 }
+        guard index < lines.count, let first = next(after: index - 1),
+            field(lines[first].words) != nil
+        else { return 0 }
         return first - index + block(at: first).length
     }
 
@@ -106,7 +119,9 @@ extension QuoteLines {
                         || Self.holdsAddress(lower(line.words)[...])
                         || isFieldAlone(lines[index - 1].words)
                 else { break }
-                if isFieldAlone(lines[index - 1].words), Self.holdsAddress(lower(line.words)[...]) { hasAddress = true }
+                if isFieldAlone(lines[index - 1].words), Self.holdsAddress(lower(line.words)[...]) {
+                    hasAddress = true
+                }
             }
             blanks = 0
             index += 1
@@ -130,18 +145,26 @@ extension QuoteLines {
 
     func field(in line: [UInt8]) -> QuoteForms.Field? {
         var start = line.startIndex
-        while start < line.endIndex, line[start] == UInt8(ascii: "*") || line[start] == UInt8(ascii: "_") || line[start] == 0x20 {
+        while start < line.endIndex,
+            line[start] == UInt8(ascii: "*") || line[start] == UInt8(ascii: "_")
+                || line[start] == 0x20
+        {
             start += 1
         }
         guard
             let colon = line[start...].indices.first(where: {
-                line[$0] == 0x3A || line[$0] == 0xEF && line[$0...].starts(with: [0xEF, 0xBC, 0x9A])
+                line[$0] == 0x3A
+                    || line[$0] == 0xEF && line[$0...].starts(with: [0xEF, 0xBC, 0x9A])
             })
         else { return nil }
         var end = colon
-        while end > start, line[end - 1] == 0x20 || line[end - 1] == UInt8(ascii: "*") || line[end - 1] == UInt8(ascii: "_") {
+        while end > start,
+            line[end - 1] == 0x20 || line[end - 1] == UInt8(ascii: "*")
+                || line[end - 1] == UInt8(ascii: "_")
+        {
             end -= 1
         }
-        return end > start && end - start <= QuoteForms.longestField ? QuoteForms.field(Array(line[start..<end])) : nil
+        return end > start && end - start <= QuoteForms.longestField
+            ? QuoteForms.field(Array(line[start..<end])) : nil
     }
 }

@@ -13,7 +13,9 @@ extension QuoteLines {
 
     /// The lines that this line really contains, each with the range of its words; nil if it is
     /// only one line.
-    static func divided(_ text: UnsafeBufferPointer<UInt8>, _ line: Range<Int>) -> [(start: Int, words: Range<Int>)]? {
+    static func divided(
+        _ text: UnsafeBufferPointer<UInt8>, _ line: Range<Int>
+    ) -> [(start: Int, words: Range<Int>)]? {
         guard line.count <= longestDivided else { return nil }
         var first = line.lowerBound
         while first < line.upperBound, text[first] <= 0x20 { first += 1 }
@@ -28,8 +30,9 @@ extension QuoteLines {
         return tags.first { rest.starts(with: $0) }?.count
     }
 
-    private static func dividedByTags(_ text: UnsafeBufferPointer<UInt8>, _ line: Range<Int>) -> [(start: Int, words: Range<Int>)]
-    {
+    private static func dividedByTags(
+        _ text: UnsafeBufferPointer<UInt8>, _ line: Range<Int>
+    ) -> [(start: Int, words: Range<Int>)] {
         var parts: [(start: Int, words: Range<Int>)] = []
         var (start, words) = (line.lowerBound, line.lowerBound)
         var index = line.lowerBound
@@ -56,19 +59,26 @@ extension QuoteLines {
     ) -> [(start: Int, words: Range<Int>)]? {
         var from = line.lowerBound + 1
         // Searches within the line only: otherwise each line would search to the end of the text.
-        while from + dashes.count < line.upperBound, let dash = text[from..<line.upperBound].firstIndex(of: UInt8(ascii: "-")) {
+        while from + dashes.count < line.upperBound,
+            let dash = text[from..<line.upperBound].firstIndex(of: UInt8(ascii: "-"))
+        {
             var inner = dash
             while inner < line.upperBound, text[inner] == UInt8(ascii: "-") { inner += 1 }
             from = inner + 1
-            guard inner - dash >= dashes.count, text[dash - 1] <= 0x20, inner < line.upperBound else { continue }
+            guard inner - dash >= dashes.count, text[dash - 1] <= 0x20, inner < line.upperBound
+            else { continue }
             var end = inner
             while end < line.upperBound, text[end] != UInt8(ascii: "-") { end += 1 }
             var behind = end
             while behind < line.upperBound, text[behind] == UInt8(ascii: "-") { behind += 1 }
-            guard behind - end >= dashes.count, behind < line.upperBound, end - inner <= QuoteForms.longestField + 16,
-                QuoteForms.namesMessage(lower(text[inner..<end]).split(separator: 0x20).map { Array($0) })
+            guard behind - end >= dashes.count, behind < line.upperBound,
+                end - inner <= QuoteForms.longestField + 16,
+                QuoteForms.namesMessage(
+                    lower(text[inner..<end]).split(separator: 0x20).map { Array($0) })
             else { continue }
-            return [(start, start..<dash), (dash, dash..<behind), (behind, behind..<line.upperBound)]
+            return [
+                (start, start..<dash), (dash, dash..<behind), (behind, behind..<line.upperBound),
+            ]
         }
         return nil
     }

@@ -59,7 +59,9 @@ struct Stretches: Sendable, Equatable {
     }
 
     /// The kind of the stretch at an offset.
-    func standing(at index: Int) -> Standing { standings[max(0, starts.count(below: index + 1) - 1)] }
+    func standing(at index: Int) -> Standing {
+        standings[max(0, starts.count(below: index + 1) - 1)]
+    }
 
     /// Whether every octet is the user's own.
     var isTyped: Bool { standings == [.typed] }
@@ -79,7 +81,9 @@ struct Stretches: Sendable, Equatable {
     /// The same stretches without any comparison: typed text is treated as quoted.
     var neutral: Stretches {
         var stretches = self
-        for index in standings.indices where standings[index].isTyped { stretches.standings[index] = .quoted }
+        for index in standings.indices where standings[index].isTyped {
+            stretches.standings[index] = .quoted
+        }
         return stretches
     }
 
@@ -105,7 +109,9 @@ extension Stretches {
                 next += 1
             }
             // An edit across the beginning of a stretch.
-            let reach = next < edits.count && edits[next].range.lowerBound < starts[number] ? edits[next] : nil
+            let reach =
+                next < edits.count && edits[next].range.lowerBound < starts[number]
+                ? edits[next] : nil
             let start = reach.map { $0.range.lowerBound + $0.replacement.count } ?? starts[number]
             moved.note(standings[number], at: start + shift)
         }

@@ -19,10 +19,14 @@ package struct LogSubjects: Sendable, Hashable {
         if let team = account.team { Self.add(team, to: &teams) }
     }
 
-    mutating func add(_ address: AddrSpec) { Self.add("\(address.localPart)@\(address.domain)", to: &addresses) }
+    mutating func add(_ address: AddrSpec) {
+        Self.add("\(address.localPart)@\(address.domain)", to: &addresses)
+    }
 
     private static func add(_ text: String, to list: inout [String]) {
-        guard list.count < limit, !list.contains(where: { $0.utf8.elementsEqual(text.utf8) }) else { return }
+        guard list.count < limit, !list.contains(where: { $0.utf8.elementsEqual(text.utf8) }) else {
+            return
+        }
         list.append(text)
     }
 }

@@ -21,7 +21,9 @@ package enum RecipientReading: Sendable, Hashable {
     case unknown
 
     /// - Parameter path: the argument of RCPT TO, with or without angle brackets.
-    package static func read(_ path: String, settings: RelaySettings, tokens: TokenMint) -> RecipientReading {
+    package static func read(
+        _ path: String, settings: RelaySettings, tokens: TokenMint
+    ) -> RecipientReading {
         guard let address = AddrSpec.parseForwardPath(path) else {
             // `<postmaster>` needs no domain (RFC 5321 section 4.1.1.3); Postfix adds its own.
             return mentionsRelayDomain(path, settings: settings) ? .unknown : .elsewhere
@@ -36,7 +38,8 @@ package enum RecipientReading: Sendable, Hashable {
         case .notAToken, .forgedAnswer: return .unknown
         case .answer(let token): return .answer(token)
         case .forged(let purpose): return purpose.isReverse ? .forgedReverse : .forgedReturnPath
-        case .token(let token): return token.purpose.isReverse ? .reverse(token) : .returnPath(token)
+        case .token(let token):
+            return token.purpose.isReverse ? .reverse(token) : .returnPath(token)
         }
     }
 

@@ -19,16 +19,22 @@ struct RecipientScope {
             guard let target else { throw .notConfigured("operator_address is not set") }
             return .operatorMail([target])
         case .relayAddress(let localPart, let domain):
-            guard let account = try Refusal.deferring(engine.directory.account(relayAddress: localPart, domain: domain)) else {
+            guard
+                let account = try Refusal.deferring(
+                    engine.directory.account(relayAddress: localPart, domain: domain))
+            else {
                 throw .unknownAddress("relay address was never issued")
             }
             return .forward(account)
-        case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)], beside: [])
+        case .reverse(let token):
+            return .reply(token.account, correspondents: [try correspondent(of: token)], beside: [])
         case .returnPath(let token):
             guard token.expiryDay >= day else { throw .badReturnPath("expired") }
             return .returnPath(token)
         case .answer(let token):
-            guard token.expiryDay >= day else { throw .unknownAddress("the verification has expired") }
+            guard token.expiryDay >= day else {
+                throw .unknownAddress("the verification has expired")
+            }
             return .answer(token)
         }
     }

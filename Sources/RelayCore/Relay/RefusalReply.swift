@@ -5,18 +5,21 @@
 /// A reply to mail that is refused or deferred.
 package enum RefusalReply: Sendable, Hashable, CaseIterable {
     // At RCPT
-    case unknownAddress, badReturnPath, verificationAnswer, verificationAnswerUnproved, anotherUsersAddress
+    case unknownAddress, badReturnPath, verificationAnswer, verificationAnswerUnproved,
+        anotherUsersAddress
     // The sender
     case unauthorizedSender, unreadableFrom, unsafeHeader, repeatedField
     case proofFailed, dkimFailed, spfFailed, dmarcFailed, replyNotProved
     // The state of an account
-    case forwardingOff, senderBlocked, retired, replaced, inboxUnverified, inboxSuspended, dailyLimit, storedAddressLimit
+    case forwardingOff, senderBlocked, retired, replaced, inboxUnverified, inboxSuspended,
+        dailyLimit, storedAddressLimit
     // Several recipients
     case fanOutFailed, fanOutRefused, otherScope, tooManyRecipients, forgedCopy
     // This host
     case authenticationTrouble, storeTrouble, notConfigured, memory
     // The message
-    case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
+    case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses,
+        fieldTooLong, listedTwice, loop
     case partialMessage, unrewritable, tooMuchWork, signedReply, encryptedReply
 
     /// Those who may learn of it, besides the sender's own server.
@@ -46,7 +49,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         package let remedy: String
 
         fileprivate init(
-            _ code: Int, _ enhanced: String, _ text: String, _ reasons: RelayReason.Code..., to audience: Audience = .teams,
+            _ code: Int, _ enhanced: String, _ text: String, _ reasons: RelayReason.Code...,
+            to audience: Audience = .teams,
             forUser: UserRefusal?, means meaning: String, remedy: String
         ) {
             self.code = code
@@ -87,45 +91,56 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 remedy: "the sender: check the address. You: `postern source list TEAM`")
         case .badReturnPath:
             Facts(
-                550, "5.7.1", "This address takes delivery reports only", .badReturnPath, forUser: nil,
-                means: "a return path with a wrong MAC, or an expired one, or mail to it that is not a report",
+                550, "5.7.1", "This address takes delivery reports only", .badReturnPath,
+                forUser: nil,
+                means:
+                    "a return path with a wrong MAC, or an expired one, or mail to it that is not a report",
                 remedy: "nothing; return paths are not for people")
         case .verificationAnswer:
             Facts(
                 550, "5.7.1", Self.verificationText, .answerNotRead, forUser: nil,
-                means: "a user replied again, on the same day, to the message that verifies an inbox",
+                means:
+                    "a user replied again, on the same day, to the message that verifies an inbox",
                 remedy: "nothing; the message says where to enter its code")
         case .verificationAnswerUnproved:
             Facts(
-                550, "5.7.26", Self.verificationText, .notTheVerifiedInbox, .replyNotProved, .unclearAuthor, forUser: nil,
-                means: "a reply to the message that verifies an inbox is not proved to come from that inbox",
+                550, "5.7.26", Self.verificationText, .notTheVerifiedInbox, .replyNotProved,
+                .unclearAuthor, forUser: nil,
+                means:
+                    "a reply to the message that verifies an inbox is not proved to come from that inbox",
                 remedy: "nothing; the message says where to enter its code")
         case .anotherUsersAddress:
             Facts(
-                550, "5.1.1", "This is the address of another user of this relay; only the team can write to that user",
+                550, "5.1.1",
+                "This is the address of another user of this relay; only the team can write to that user",
                 .anotherUsersAddress, forUser: nil,
-                means: "a user replies to another user's relay address, taken from older mail or from a text",
+                means:
+                    "a user replies to another user's relay address, taken from older mail or from a text",
                 remedy: "nothing: only the team writes to both")
         case .unauthorizedSender:
             Facts(
                 550, "5.7.1",
                 "<{}>: unauthorized sender; the domain of From ({}) must be registered as an outbound source",
-                .unregisteredSource, forUser: .stranger, means: "no team has registered the author's domain or address",
+                .unregisteredSource, forUser: .stranger,
+                means: "no team has registered the author's domain or address",
                 remedy: "`postern source add TEAM DOMAIN`")
         case .unreadableFrom:
             Facts(
                 550, "5.7.26", "From cannot be read: {}", .unclearAuthor, forUser: .unproved,
-                means: "From has no address, several, or one that programs could read differently; the text names the problem",
+                means:
+                    "From has no address, several, or one that programs could read differently; the text names the problem",
                 remedy: "the team: write `\"Name\" <address>`")
         case .unsafeHeader:
             Facts(
                 550, "5.7.26",
                 "The header section cannot be read safely: NUL, bare CR or another octet that programs interpret differently",
-                .unsafeHeader, forUser: .unproved, means: "a header field contains NUL, bare CR or the like",
+                .unsafeHeader, forUser: .unproved,
+                means: "a header field contains NUL, bare CR or the like",
                 remedy: "the team: see what makes the message")
         case .repeatedField:
             Facts(
-                550, "5.7.26", "The header section cannot be read safely: more than one {} field", .repeatedField,
+                550, "5.7.26", "The header section cannot be read safely: more than one {} field",
+                .repeatedField,
                 forUser: .unproved,
                 means:
                     "a second Subject, Date, To, Sender, Reply-To or Message-ID: the signature may cover one of the two, "
@@ -133,66 +148,90 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 remedy: "the team: send each of them once")
         case .proofFailed:
             Facts(
-                550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", .proofFailed,
+                550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From",
+                .proofFailed,
                 forUser: .unproved, means: "no proof for the author",
-                remedy: "the team: sign with its own domain. `postern source check`, `postern verify message`")
+                remedy:
+                    "the team: sign with its own domain. `postern source check`, `postern verify message`"
+            )
         case .dkimFailed:
             Facts(
-                550, "5.7.20", "No valid DKIM signature of the domain of From", .dkimFailed, forUser: .unproved,
+                550, "5.7.20", "No valid DKIM signature of the domain of From", .dkimFailed,
+                forUser: .unproved,
                 means: "there are aligned signatures, but none is valid over the whole body",
-                remedy: "the team: see the detail in the log (the key record, or a mailing list that changed the mail)")
+                remedy:
+                    "the team: see the detail in the log (the key record, or a mailing list that changed the mail)"
+            )
         case .spfFailed:
             Facts(
-                550, "5.7.23", "SPF does not prove the domain of From", .spfFailed, forUser: .unproved,
+                550, "5.7.23", "SPF does not prove the domain of From", .spfFailed,
+                forUser: .unproved,
                 means: "only the envelope domain is aligned, and SPF does not pass",
                 remedy: "the team: add the sending address to SPF, or sign")
         case .dmarcFailed:
             Facts(
-                550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused", .dmarcFailed,
+                550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused",
+                .dmarcFailed,
                 forUser: .unproved,
                 means:
                     "the domain that proves the author (a child or parent under `adkim=s` or `aspf=s`, or a paired envelope domain) is not "
                     + "aligned by the author's own DMARC record, and the record says `quarantine` or `reject` (`t=y` counts one step "
                     + "lower; `sp`, `np` as they apply)",
-                remedy: "the team: sign with the domain of From itself. `postern source check`, `postern verify message`")
+                remedy:
+                    "the team: sign with the domain of From itself. `postern source check`, `postern verify message`"
+            )
         case .replyNotProved:
             Facts(
                 550, "5.7.26",
                 "Write from the mailbox that this address belongs to; its mail must pass SPF or DKIM for the domain of From",
-                .replyNotProved, .badReverseAddress, .unclearAuthor, .unsafeHeader, .repeatedField, .accountDeleted,
-                .notTheUsersInbox, forUser: nil, means: "a reply that is refused; the text is the same for all causes",
-                remedy: "the log says which cause. For an alias of the user: `postern inbox add USER ADDRESS --reply-only`, then "
+                .replyNotProved, .badReverseAddress, .unclearAuthor, .unsafeHeader, .repeatedField,
+                .accountDeleted,
+                .notTheUsersInbox, forUser: nil,
+                means: "a reply that is refused; the text is the same for all causes",
+                remedy:
+                    "the log says which cause. For an alias of the user: `postern inbox add USER ADDRESS --reply-only`, then "
                     + "`postern inbox confirm`")
         case .forwardingOff:
             Facts(
-                550, "5.2.1", "The owner of this address has switched forwarding off", .forwardingOff, to: .ownTeam,
+                550, "5.2.1", "The owner of this address has switched forwarding off",
+                .forwardingOff, to: .ownTeam,
                 forUser: .forwardingOff, means: "", remedy: "nothing; it is the user's wish")
         case .senderBlocked:
             Facts(
-                550, "5.7.1", "The owner of this address does not accept mail from this sender", .senderBlocked, to: .ownTeam,
-                forUser: .blocked, means: "", remedy: "nothing; the user blocked the domain or address on `/me`")
+                550, "5.7.1", "The owner of this address does not accept mail from this sender",
+                .senderBlocked, to: .ownTeam,
+                forUser: .blocked, means: "",
+                remedy: "nothing; the user blocked the domain or address on `/me`")
         case .retired:
             Facts(
-                550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .stopped,
-                means: "the user has stopped using every app of the team", remedy: "the team stops writing there")
+                550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam,
+                forUser: .stopped,
+                means: "the user has stopped using every app of the team",
+                remedy: "the team stops writing there")
         case .replaced:
             // The sender gets the same text, as only an event tells the team that there is another
             // address.
             Facts(
-                550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .replaced,
+                550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam,
+                forUser: .replaced,
                 means: "an earlier address of the account: the user replaced it, or it was retired",
-                remedy: "the team: write to the address in the event, or in the response to the next sign-in")
+                remedy:
+                    "the team: write to the address in the event, or in the response to the next sign-in"
+            )
         case .inboxUnverified:
             Facts(
-                451, "4.2.1", "The owner of this address has not confirmed it yet; try again later", .inboxUnverified,
+                451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
+                .inboxUnverified,
                 to: .ownTeam, forUser: .inbox, means: "no verified inbox to forward to",
                 remedy: "`postern inbox confirm USER INBOX`")
         case .inboxSuspended:
             Facts(
                 451, "4.2.1",
-                "The mailbox behind this address refuses mail and must be confirmed again; try again later", .inboxSuspended,
+                "The mailbox behind this address refuses mail and must be confirmed again; try again later",
+                .inboxSuspended,
                 to: .ownTeam, forUser: .inbox,
-                means: "the inbox refused too much permanently (`suspension.*`). When the suspension began, the log said "
+                means:
+                    "the inbox refused too much permanently (`suspension.*`). When the suspension began, the log said "
                     + "`\(RelayReason.Code.inboxNowSuspended)`",
                 remedy:
                     "`postern inbox show USER INBOX`. `postern inbox confirm USER INBOX` ends the suspension, and the waiting "
@@ -201,83 +240,110 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                     + "(`inbox.resume`)")
         case .dailyLimit:
             Facts(
-                452, "4.7.1", "More than {} messages today; try again after midnight (UTC)", .dailyLimit, to: .ownTeam,
-                forUser: .limit, means: "`limits.messages_per_day` for this account and direction; the day ends at 00:00 UTC",
+                452, "4.7.1", "More than {} messages today; try again after midnight (UTC)",
+                .dailyLimit, to: .ownTeam,
+                forUser: .limit,
+                means:
+                    "`limits.messages_per_day` for this account and direction; the day ends at 00:00 UTC",
                 remedy: "the sender retries; raise the limit if it is too low")
         case .storedAddressLimit:
             Facts(
-                452, "4.7.1", "More than {} long addresses that are new today; try again after midnight (UTC)",
+                452, "4.7.1",
+                "More than {} long addresses that are new today; try again after midnight (UTC)",
                 .storedAddressLimit, to: .ownTeam, forUser: .limit,
                 means: "more than 2,000 new addresses to store, for this account and day",
                 remedy: "the sender retries; check what the team sends")
         case .fanOutFailed:
             Facts(
-                451, "4.3.0", "Temporary trouble here with a message to several users; try again later", .fanOutFailed,
-                forUser: nil, means: "a copy could not be handed to `fan_out_smtpd`; the log says why",
-                remedy: "nothing: the message comes again, and users who have it already do not get it twice")
+                451, "4.3.0",
+                "Temporary trouble here with a message to several users; try again later",
+                .fanOutFailed,
+                forUser: nil,
+                means: "a copy could not be handed to `fan_out_smtpd`; the log says why",
+                remedy:
+                    "nothing: the message comes again, and users who have it already do not get it twice"
+            )
         case .fanOutRefused:
             Facts(
-                451, "4.3.0", "Not every recipient can get this message; send it again to learn which cannot", .fanOutRefused,
+                451, "4.3.0",
+                "Not every recipient can get this message; send it again to learn which cannot",
+                .fanOutRefused,
                 .mixedAccounts, forUser: nil,
                 means:
                     "one of several users may not get it, or relay addresses and reverse addresses come together and the sender "
                     + "may not write to one of them",
                 remedy:
-                    "nothing: when the message is repeated, that recipient gets a transaction of its own, and is refused in it")
+                    "nothing: when the message is repeated, that recipient gets a transaction of its own, and is refused in it"
+            )
         case .otherScope:
             Facts(
-                452, "4.5.3", "Recipients of another account need a separate transaction; send this one again", .otherScope,
+                452, "4.5.3",
+                "Recipients of another account need a separate transaction; send this one again",
+                .otherScope,
                 forUser: nil,
-                means: "recipients that cannot share a transaction, or no service accepts copies (*A message to several users*)",
+                means:
+                    "recipients that cannot share a transaction, or no service accepts copies (*A message to several users*)",
                 remedy: "nothing: the sending server sends the rest by itself")
         case .tooManyRecipients:
             Facts(
-                452, "4.5.3", "Too many recipients; send the rest in another transaction", .tooManyRecipients, forUser: nil,
+                452, "4.5.3", "Too many recipients; send the rest in another transaction",
+                .tooManyRecipients, forUser: nil,
                 means: "`limits.recipients`", remedy: "nothing: the same")
         case .forgedCopy:
             Facts(
-                451, "4.7.0", "This port accepts only message copies from Postern", .forgedCopy, forUser: nil,
+                451, "4.7.0", "This port accepts only message copies from Postern", .forgedCopy,
+                forUser: nil,
                 means:
                     "a session at `fan_out_smtpd` without the login that Postern gives: a local user, or a host with another key "
                     + "file",
                 remedy: "find out who; *A message to several users*")
         case .authenticationTrouble:
             Facts(
-                451, "4.4.3", "The sender cannot be checked just now; try again later", .dnsTrouble, forUser: nil,
+                451, "4.4.3", "The sender cannot be checked just now; try again later", .dnsTrouble,
+                forUser: nil,
                 means:
                     "no proof passed, but a DNS failure prevented one that could pass; or the DMARC record of the author's "
                     + "domain is needed, but could not be read",
                 remedy: "check the resolver if it persists")
         case .storeTrouble:
             Facts(
-                451, "4.3.0", "Temporary trouble here; try again later", .storeTrouble, forUser: nil,
-                means: "the database cannot be read or written", remedy: "disk, permissions; `postern doctor`")
+                451, "4.3.0", "Temporary trouble here; try again later", .storeTrouble,
+                forUser: nil,
+                means: "the database cannot be read or written",
+                remedy: "disk, permissions; `postern doctor`")
         case .notConfigured:
             Facts(
-                451, "4.3.5", "This host is not set up for that yet; try again later", .notConfigured, forUser: nil,
-                means: "`operator_address` is missing, or mail cannot be signed", remedy: "the detail says which")
+                451, "4.3.5", "This host is not set up for that yet; try again later",
+                .notConfigured, forUser: nil,
+                means: "`operator_address` is missing, or mail cannot be signed",
+                remedy: "the detail says which")
         case .memory:
             Facts(
-                452, "4.3.1", "Too much mail at once; try again later", .replyMemory, .forwardMemory, forUser: nil,
+                452, "4.3.1", "Too much mail at once; try again later", .replyMemory,
+                .forwardMemory, forUser: nil,
                 means:
                     "`limits.reply_memory` is in use; or a forward must be rewritten, but its beginning was discarded for lack of "
                     + "memory: when it comes again it is held from its beginning",
                 remedy: "nothing; raise the limit if it is frequent")
         case .malformedBody:
             Facts(
-                550, "5.6.0", "The body cannot be read safely: {}", .malformedBody, forUser: .content,
-                means: "parts nested deeper than 32, more than 10,000 of them, one with a header section of over 256 kB, or a "
+                550, "5.6.0", "The body cannot be read safely: {}", .malformedBody,
+                forUser: .content,
+                means:
+                    "parts nested deeper than 32, more than 10,000 of them, one with a header section of over 256 kB, or a "
                     + "calendar that cannot be decoded",
                 remedy: "the sender's program is at fault")
         case .malformedHeader:
             Facts(
-                550, "5.6.0", "The header section cannot be read safely: {}", .malformedHeader, forUser: .content,
+                550, "5.6.0", "The header section cannot be read safely: {}", .malformedHeader,
+                forUser: .content,
                 means:
                     "octets that two programs read differently, in a report or in mail to the relay itself: NUL or a bare CR in a field",
                 remedy: "the sender's program is at fault")
         case .headerTooLarge:
             Facts(
-                550, "5.6.0", "The header section is too large: {}", .headerLimit, forUser: .content,
+                550, "5.6.0", "The header section is too large: {}", .headerLimit,
+                forUser: .content,
                 means:
                     "a field of `limits.header_field` octets or more, more fields than `limits.header_fields`, or more octets in "
                     + "all than `limits.header_size`",
@@ -287,10 +353,12 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case .messageTooLarge:
             Facts(
                 552, "5.3.4", "Larger than {} octets", .messageTooLarge, forUser: .content,
-                means: "`limits.message_size`, or for a reply a quarter of `limits.reply_memory`", remedy: "")
+                means: "`limits.message_size`, or for a reply a quarter of `limits.reply_memory`",
+                remedy: "")
         case .tooManyAddresses:
             Facts(
-                554, "5.5.3", "More than {} long addresses in the header section; write to fewer people at once",
+                554, "5.5.3",
+                "More than {} long addresses in the header section; write to fewer people at once",
                 .tooManyAddresses, forUser: .content,
                 means:
                     "200 addresses in one forward that do not fit a reverse address (too long, upper-case letters, no dot-atom)",
@@ -298,13 +366,16 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case .fieldTooLong:
             Facts(
                 552, "5.3.4",
-                "The header field {} is too long once its addresses are rewritten; write to fewer people at once", .fieldTooLong,
-                forUser: .content, means: "an outgoing field of more than 65,500 octets, with about 600 recipients",
+                "The header field {} is too long once its addresses are rewritten; write to fewer people at once",
+                .fieldTooLong,
+                forUser: .content,
+                means: "an outgoing field of more than 65,500 octets, with about 600 recipients",
                 remedy: "the sender: write to fewer people at once")
         case .listedTwice:
             Facts(
                 554, "5.4.6",
-                "This message has already passed Postern: this Postfix's lists of milters name Postern twice", .listedTwice,
+                "This message has already passed Postern: this Postfix's lists of milters name Postern twice",
+                .listedTwice,
                 forUser: .content,
                 means:
                     "`smtpd_milters` or `non_smtpd_milters` names Postern twice, perhaps through a reference to another setting. "
@@ -330,7 +401,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 .unrewritablePart, .leakIncident, forUser: .content,
                 means:
                     "a reply names the inbox in an office file, a PDF…, in encoded text, or in a part whose encoding is broken",
-                remedy: "the user: plain text, without that part. The text names the file, or the attachment in words; \"an "
+                remedy:
+                    "the user: plain text, without that part. The text names the file, or the attachment in words; \"an "
                     + "attachment\" if the file's name reveals the inbox. `\(RelayReason.Code.leakIncident)` means that the leak "
                     + "check found text that the rewriting had missed: report it as a bug")
         case .tooMuchWork:
@@ -342,24 +414,30 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 means:
                     "a reply has compressed data that takes more work to search than a message of its size may: a decompression "
                     + "bomb, or a file that unpacks to more than some twelve times its size and to more than 5 MB",
-                remedy: "the user: send the message without it, or with files that are not compressed")
+                remedy:
+                    "the user: send the message without it, or with files that are not compressed")
         case .signedReply:
             Facts(
                 550, "5.7.7",
                 "A signature or key names you and cannot be removed ({}); send the text unsigned and without keys",
                 .signedReply, forUser: .content,
-                means: "a reply is an opaque S/MIME signature (`smime-type=signed-data`), nothing but a key, or has a PGP block "
+                means:
+                    "a reply is an opaque S/MIME signature (`smime-type=signed-data`), nothing but a key, or has a PGP block "
                     + "without its end. Signatures next to the text, and keys next to other parts, are removed silently",
-                remedy: "the user: unsigned, or signed in the clear (S/MIME: \"clear text signed message\")")
+                remedy:
+                    "the user: unsigned, or signed in the clear (S/MIME: \"clear text signed message\")"
+            )
         case .encryptedReply:
             Facts(
                 550, "5.7.4",
                 "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
-                .encryptedReply, forUser: .content, means: "PGP or S/MIME encrypted it", remedy: "the user: send it unencrypted")
+                .encryptedReply, forUser: .content, means: "PGP or S/MIME encrypted it",
+                remedy: "the user: send it unencrypted")
         }
     }
 
-    private static let verificationText = "No one reads replies to this message; it says where to enter its code"
+    private static let verificationText =
+        "No one reads replies to this message; it says where to enter its code"
 }
 
 /// The reason why mail to a user was refused, as on the user's page. The raw values are in

@@ -5,9 +5,13 @@ import InternetMessage
 extension Refusal {
     // MARK: At RCPT
 
-    package static func unknownAddress(_ detail: String) -> Refusal { Refusal(.unknownAddress, detail: detail) }
+    package static func unknownAddress(_ detail: String) -> Refusal {
+        Refusal(.unknownAddress, detail: detail)
+    }
 
-    package static func badReturnPath(_ detail: String) -> Refusal { Refusal(.badReturnPath, detail: detail) }
+    package static func badReturnPath(_ detail: String) -> Refusal {
+        Refusal(.badReturnPath, detail: detail)
+    }
 
     /// A reverse address of another user at a relay domain, from a text, or from mail sent before
     /// such addresses were removed.
@@ -21,25 +25,35 @@ extension Refusal {
 
     /// An answer to the message that verifies an inbox, without proof that it comes from that
     /// inbox.
-    static func answerNotProved(_ reason: RelayReason) -> Refusal { Refusal(.verificationAnswerUnproved, reason: reason) }
+    static func answerNotProved(_ reason: RelayReason) -> Refusal {
+        Refusal(.verificationAnswerUnproved, reason: reason)
+    }
 
     package static let otherScope = Refusal(
-        .otherScope, detail: "the transaction already carries another account or the operator's own mail")
+        .otherScope,
+        detail: "the transaction already carries another account or the operator's own mail")
 
     /// The sender repeats the message, and learns in separate transactions which recipient refused.
     package static let fanOutRefused = Refusal(
-        .fanOutRefused, detail: "a recipient was refused; when the message is repeated the sender learns which")
+        .fanOutRefused,
+        detail: "a recipient was refused; when the message is repeated the sender learns which")
 
     /// A reply to all that also names relay addresses of other accounts. Answered like
     /// `fanOutRefused`, after these are recorded.
     static let mixedAccounts = Refusal(
-        .fanOutRefused, reason: RelayReason(.mixedAccounts, "a relay address of another account next to a reverse address"))
+        .fanOutRefused,
+        reason: RelayReason(
+            .mixedAccounts, "a relay address of another account next to a reverse address"))
 
     package static let forgedCopy = Refusal(
         .forgedCopy,
-        detail: "a session at the smtpd for copies (fan_out_smtpd) without Postern's login: a local user, or another key file")
+        detail:
+            "a session at the smtpd for copies (fan_out_smtpd) without Postern's login: a local user, or another key file"
+    )
 
-    package static func fanOutFailed(_ detail: String) -> Refusal { Refusal(.fanOutFailed, detail: detail) }
+    package static func fanOutFailed(_ detail: String) -> Refusal {
+        Refusal(.fanOutFailed, detail: detail)
+    }
 
     package static let tooManyRecipients = Refusal(
         .tooManyRecipients, detail: "more recipients of one account than the limit")
@@ -49,20 +63,27 @@ extension Refusal {
     package static let forwardingOff = Refusal(.forwardingOff)
     package static let senderBlocked = Refusal(.senderBlocked)
     package static let retired = Refusal(.retired, detail: "no grants remain")
-    package static let replaced = Refusal(.replaced, detail: "the address was replaced, or retired by an administrator")
+    package static let replaced = Refusal(
+        .replaced, detail: "the address was replaced, or retired by an administrator")
 
     /// For an account that is not active.
-    static func inactive(_ account: RelayAccount) -> Refusal { account.hasLiveGrant ? .replaced : .retired }
+    static func inactive(_ account: RelayAccount) -> Refusal {
+        account.hasLiveGrant ? .replaced : .retired
+    }
 
     package static let inboxUnverified = Refusal(.inboxUnverified)
 
     /// Temporary: after the owner confirms the inbox again, the waiting mail arrives.
     package static let inboxSuspended = Refusal(
         .inboxSuspended,
-        detail: "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension")
+        detail:
+            "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"
+    )
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
-        Refusal(.dailyLimit, "\(limit)", detail: "the account has reached its limit for this direction and day")
+        Refusal(
+            .dailyLimit, "\(limit)",
+            detail: "the account has reached its limit for this direction and day")
     }
 
     package static func storedAddressLimit(_ limit: Int) -> Refusal {
@@ -80,7 +101,9 @@ extension Refusal {
     }
 
     /// Every refused reply gets the same text, regardless of the cause. The cause is in `reason`.
-    package static func replyNotProved(_ reason: RelayReason) -> Refusal { Refusal(.replyNotProved, reason: reason) }
+    package static func replyNotProved(_ reason: RelayReason) -> Refusal {
+        Refusal(.replyNotProved, reason: reason)
+    }
 
     /// The code is that of a failed proof: no mechanism can prove an unknown author.
     package static func unreadableFrom(_ defect: AuthorDefect) -> Refusal {
@@ -96,23 +119,37 @@ extension Refusal {
     package static let unsafeHeader = Refusal(
         .unsafeHeader, detail: "NUL, bare CR or another octet that programs interpret differently")
 
-    package static func proofFailed(_ detail: String) -> Refusal { Refusal(.proofFailed, detail: detail) }
-    package static func dkimFailed(_ detail: String) -> Refusal { Refusal(.dkimFailed, detail: detail) }
-    package static func spfFailed(_ detail: String) -> Refusal { Refusal(.spfFailed, detail: detail) }
-    package static func dmarcFailed(_ detail: String) -> Refusal { Refusal(.dmarcFailed, detail: detail) }
+    package static func proofFailed(_ detail: String) -> Refusal {
+        Refusal(.proofFailed, detail: detail)
+    }
+    package static func dkimFailed(_ detail: String) -> Refusal {
+        Refusal(.dkimFailed, detail: detail)
+    }
+    package static func spfFailed(_ detail: String) -> Refusal {
+        Refusal(.spfFailed, detail: detail)
+    }
+    package static func dmarcFailed(_ detail: String) -> Refusal {
+        Refusal(.dmarcFailed, detail: detail)
+    }
 
     package static func authenticationTrouble(_ detail: String) -> Refusal {
         Refusal(.authenticationTrouble, detail: detail)
     }
 
-    package static func storeTrouble(_ detail: String) -> Refusal { Refusal(.storeTrouble, detail: detail) }
+    package static func storeTrouble(_ detail: String) -> Refusal {
+        Refusal(.storeTrouble, detail: detail)
+    }
 
     /// The directory's answer. If it cannot answer now, the message is deferred.
-    static func deferring<Value>(_ answer: @autoclosure () throws(DirectoryFailure) -> Value) throws(Refusal) -> Value {
+    static func deferring<Value>(
+        _ answer: @autoclosure () throws(DirectoryFailure) -> Value
+    ) throws(Refusal) -> Value {
         do { return try answer() } catch { throw .storeTrouble(error.detail) }
     }
 
-    package static func notConfigured(_ detail: String) -> Refusal { Refusal(.notConfigured, detail: detail) }
+    package static func notConfigured(_ detail: String) -> Refusal {
+        Refusal(.notConfigured, detail: detail)
+    }
 
     // MARK: The message
 
@@ -139,7 +176,9 @@ extension Refusal {
         Refusal(.malformedBody, printable(detail), detail: detail)
     }
 
-    package static func messageTooLarge(_ limit: Int) -> Refusal { Refusal(.messageTooLarge, "\(limit)") }
+    package static func messageTooLarge(_ limit: Int) -> Refusal {
+        Refusal(.messageTooLarge, "\(limit)")
+    }
 
     /// A piece of a message. The joined message could contain what no piece contains, such as an
     /// inbox or an address that bypasses the relay.
@@ -150,7 +189,9 @@ extension Refusal {
     /// The mark on the message was made a moment ago, for the same entry of Postfix's queue.
     package static let listedTwice = Refusal(
         .listedTwice,
-        detail: "smtpd_milters or non_smtpd_milters names Postern twice; run postern setup postfix --apply")
+        detail:
+            "smtpd_milters or non_smtpd_milters names Postern twice; run postern setup postfix --apply"
+    )
 
     /// - Parameters:
     ///   - part: for the user: printable, and without any part of an inbox.
@@ -169,9 +210,12 @@ extension Refusal {
     /// than a message of this size may.
     static let tooMuchWork = Refusal(
         .tooMuchWork,
-        detail: "compressed data, or data encoded again and again, beyond what a message of this size may take to search")
+        detail:
+            "compressed data, or data encoded again and again, beyond what a message of this size may take to search"
+    )
 
-    package static let encryptedReply = Refusal(.encryptedReply, detail: "encrypted with PGP or S/MIME")
+    package static let encryptedReply = Refusal(
+        .encryptedReply, detail: "encrypted with PGP or S/MIME")
 
     /// Parameters as in `unrewritable`.
     package static func signedReply(part: String, detail: String) -> Refusal {
@@ -180,10 +224,13 @@ extension Refusal {
 
     /// The sender tries again when there is memory. The message is then kept from its beginning.
     package static let forwardMemory = Refusal(
-        .memory, reason: RelayReason(.forwardMemory, "there was no memory to keep a forward that must be rewritten"))
+        .memory,
+        reason: RelayReason(
+            .forwardMemory, "there was no memory to keep a forward that must be rewritten"))
 
     package static let replyMemory = Refusal(
-        .memory, reason: RelayReason(.replyMemory, "the memory limit for the bodies of replies is reached"))
+        .memory,
+        reason: RelayReason(.replyMemory, "the memory limit for the bodies of replies is reached"))
 
     /// SMTP text is printable ASCII. Other octets, and `%`, which an attacker could add, become
     /// `?`. At most 120 octets.

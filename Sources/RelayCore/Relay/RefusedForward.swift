@@ -15,7 +15,8 @@ package struct RefusedForward: Sendable, Hashable {
 
     /// - Parameter reason: if nil, the default reason of the reply.
     package init(
-        at: Int64, attribution: ForwardAttribution, reply: RefusalReply, reason: RelayReason.Code? = nil, reference: String
+        at: Int64, attribution: ForwardAttribution, reply: RefusalReply,
+        reason: RelayReason.Code? = nil, reference: String
     ) {
         self.at = at
         self.attribution = attribution

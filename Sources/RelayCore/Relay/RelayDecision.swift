@@ -20,7 +20,10 @@ package struct RelayDecision: Sendable, Hashable {
     /// Copies for other recipients, to be handed over first.
     package let copies: [FanOutCopy]
 
-    package init(_ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason], copies: [FanOutCopy] = []) {
+    package init(
+        _ outcome: RelayOutcome, modifications: [Modification] = [], reasons: [RelayReason],
+        copies: [FanOutCopy] = []
+    ) {
         self.outcome = outcome
         self.modifications = modifications
         self.reasons = reasons

@@ -73,9 +73,12 @@ package struct RelayAccount: Sendable, Hashable {
     package let counted: Int
 
     package init(
-        number: AccountNumber, relayAddress: AddrSpec, currentAddress: AddrSpec? = nil, isForwardingOn: Bool = true,
-        isRetired: Bool = false, hasLiveGrant: Bool = true, inbox: UserInbox?, inboxes: [UserInbox], sharedName: String? = nil,
-        sources: [RegisteredSource], successors: [RelayAccount] = [], hasBlocks: Bool = false, team: String? = nil,
+        number: AccountNumber, relayAddress: AddrSpec, currentAddress: AddrSpec? = nil,
+        isForwardingOn: Bool = true,
+        isRetired: Bool = false, hasLiveGrant: Bool = true, inbox: UserInbox?, inboxes: [UserInbox],
+        sharedName: String? = nil,
+        sources: [RegisteredSource], successors: [RelayAccount] = [], hasBlocks: Bool = false,
+        team: String? = nil,
         counted: Int = 0
     ) {
         self.number = number
@@ -203,33 +206,43 @@ package protocol RelayRecords: Sendable {
     /// - Parameter newPerDay: maximum reverse addresses stored for the account on this day, those
     ///   of earlier messages included.
     /// - Returns: false if this would exceed the limit; then nothing was stored.
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
+    func store(
+        _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
+    ) throws(DirectoryFailure) -> Bool
 
     /// Counts one message if fewer than `limit` have been counted; false if the limit is reached.
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+    func reserve(
+        _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool
 
     /// Undoes what `reserve` counted, for a message that was not accepted after all. If this fails,
     /// one place is lost.
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
 
     /// Whether a copy with this mark was handed over and is still recorded.
-    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
+    func isHandedOver(
+        _ mark: [UInt8], account: AccountNumber, now: Int64
+    ) throws(DirectoryFailure) -> Bool
 
     /// Records all copies that are about to be handed over, in one step and durably, until `until`
     /// (seconds since 1970). If this fails, no copy may be begun.
-    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
+    func beginHandOver(
+        _ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
 
     /// Records until `until` that a copy was handed over, by the marks of its recipients. Written
     /// at once, so that the end of this process loses none. If a power failure loses one, that copy
     /// is delivered twice.
-    func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure)
+    func rememberHandedOver(
+        _ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
     /// Deletes marks of copies that were handed over. Ignores unknown marks.
     func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure)
 
     /// True for the first automatic message of this account to this correspondent on this day.
     /// - Parameter correspondent: a keyed hash, so that nothing shows who wrote to whom.
-    func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
+    func reserveAutomatic(
+        account: AccountNumber, correspondent: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool
 
     /// Records a permanent failure of the inbox of this account: once for each return path, as
     /// `inboxBounced` of that day. In the same step, forwarding to the inbox is suspended if the
@@ -242,12 +255,16 @@ package protocol RelayRecords: Sendable {
     /// notifies the team. All in one step, so that a failed call can be repeated.
     /// - Parameter mark: identifies the subject of the complaint; recorded once a day for each.
     /// - Returns: false if it is already known.
-    func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
+    func recordComplaint(
+        of account: AccountNumber, mark: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool
 
     /// Records a receiver's report on mail in a relay domain's name.
     /// - Parameter reporter: the domain that is proved to have written the report.
     /// - Returns: false if it is already known, or if there were too many recently.
-    func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool
+    func record(
+        _ report: AggregateReport, reporter: String, now: Int64
+    ) throws(DirectoryFailure) -> Bool
 
     /// Adds one. The store may write it later, so that mail does not wait for it.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
@@ -255,8 +272,11 @@ package protocol RelayRecords: Sendable {
 
 /// Accounts, and the records about them. May block; callable from any thread.
 package protocol RelayDirectory: RelayRecords {
-    /// The account of a relay address, by local part (lower case) and relay domain; nil if no such address was ever issued.
-    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
+    /// The account of a relay address, by local part (lower case) and relay domain; nil if no such
+    /// address was ever issued.
+    func account(
+        relayAddress localPart: String, domain: String
+    ) throws(DirectoryFailure) -> RelayAccount?
 
     /// The account with this number and with its current relay address; nil if it was deleted.
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
@@ -269,5 +289,7 @@ package protocol RelayDirectory: RelayRecords {
     func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool
 
     /// Records that the proved author answered a verification message.
-    func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord
+    func recordAnswer(
+        to token: AnswerToken, author: AddrSpec
+    ) throws(DirectoryFailure) -> AnswerRecord
 }

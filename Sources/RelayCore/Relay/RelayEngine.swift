@@ -34,8 +34,10 @@ package final class RelayEngine: Sendable {
     /// - Parameter keys: the versioned keys of tokens, ids and marks. The result is nil if no key
     ///   can be derived from them.
     package init?(
-        settings: RelaySettings, keys: TokenKeys, directory: any RelayDirectory, authenticator: any SenderAuthenticator,
-        signer: (any MessageSigner)? = nil, answeredNotice: (any AnsweredVerificationNotice)? = nil, replyMemory: ReplyMemory,
+        settings: RelaySettings, keys: TokenKeys, directory: any RelayDirectory,
+        authenticator: any SenderAuthenticator,
+        signer: (any MessageSigner)? = nil, answeredNotice: (any AnsweredVerificationNotice)? = nil,
+        replyMemory: ReplyMemory,
         randomness: @escaping @Sendable (Int) -> [UInt8]
     ) {
         guard let ids = MessageIDs(keys: keys) else { return nil }
@@ -123,7 +125,11 @@ package protocol SigningSession: AnyObject {
 extension SigningSession {
     /// As `finish`. A message that cannot be signed is deferred, as it would fail unsigned at the
     /// user's provider.
-    func signatures(header: HeaderSection, domain: String, now: Int64) throws(Refusal) -> [HeaderField] {
-        do { return try finish(header: header, domain: domain, now: now) } catch { throw .notConfigured("cannot sign: \(error)") }
+    func signatures(
+        header: HeaderSection, domain: String, now: Int64
+    ) throws(Refusal) -> [HeaderField] {
+        do { return try finish(header: header, domain: domain, now: now) } catch {
+            throw .notConfigured("cannot sign: \(error)")
+        }
     }
 }

@@ -1,6 +1,7 @@
 // The reasons of the relay's decisions; each is declared here once.
 
-/// The reason for an answer: a stable word for logs, counters and `explain`, and a sentence for the operator.
+/// The reason for an answer: a stable word for logs, counters and `explain`, and a
+/// sentence for the operator.
 package struct RelayReason: Sendable, Hashable {
     package let code: Code
     /// For the log only. Contains no inbox address.
@@ -15,7 +16,8 @@ package struct RelayReason: Sendable, Hashable {
     package var text: String { detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)" }
 
     /// The raw values are in logs, metrics and the API: stable between releases.
-    package enum Code: String, Encodable, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+    package enum Code: String, Encodable, Sendable, Hashable, CaseIterable, CustomStringConvertible
+    {
         // Refusals. `RefusalReply` lists the reasons of each reply.
         case unknownAddress = "unknown-address"
         case badReturnPath = "bad-return-path"
@@ -100,6 +102,8 @@ package struct RelayReason: Sendable, Hashable {
         package var description: String { rawValue }
 
         /// Whether there is a fault here that needs the operator's attention.
-        package var needsOperator: Bool { [.leakIncident, .listedTwice, .forgedCopy].contains(self) }
+        package var needsOperator: Bool {
+            [.leakIncident, .listedTwice, .forgedCopy].contains(self)
+        }
     }
 }

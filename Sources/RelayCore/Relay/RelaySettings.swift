@@ -22,8 +22,10 @@ package struct RelaySettings: Sendable {
     package var testAccount: AccountNumber?
 
     package init(
-        relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil, localRecipients: [String: AddrSpec] = [:],
-        providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(), returnPathDays: UInt64 = 14,
+        relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil,
+        localRecipients: [String: AddrSpec] = [:],
+        providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(),
+        returnPathDays: UInt64 = 14,
         suspension: SuspensionRate? = SuspensionRate()
     ) {
         self.relayDomains = relayDomains.map { $0.lowercased() }
@@ -36,10 +38,14 @@ package struct RelaySettings: Sendable {
         self.suspension = suspension
     }
 
-    package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
+    package func isRelayDomain(_ domain: String) -> Bool {
+        relayDomains.contains(domain.lowercased())
+    }
 
     /// Whether mail of this account to this domain would never be delivered.
-    func isDeadEnd(_ domain: String, for account: AccountNumber) -> Bool { account != testAccount && isRelayDomain(domain) }
+    func isDeadEnd(_ domain: String, for account: AccountNumber) -> Bool {
+        account != testAccount && isRelayDomain(domain)
+    }
 
     /// The operator's own mailbox for a local part (lower case) at a relay domain. Nil if it is not
     /// the operator's; `.some(nil)` if no address is set.
@@ -51,14 +57,17 @@ package struct RelaySettings: Sendable {
     /// The delivery address for a correspondent. For the operator's mailboxes at a relay domain it
     /// is their target, as they have no delivery of their own.
     package func delivery(_ address: AddrSpec) -> AddrSpec {
-        guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.foldedIdentity) else {
+        guard isRelayDomain(address.domain),
+            let target = operatorMailbox(address.localPart.foldedIdentity)
+        else {
             return address
         }
         return target ?? address
     }
 }
 
-/// The rate of permanent failures at which forwarding to an inbox is suspended: both numbers must be reached.
+/// The rate of permanent failures at which forwarding to an inbox is suspended: both
+/// numbers must be reached.
 package struct SuspensionRate: Sendable, Hashable {
     /// Permanent failures within the window.
     package var failures: Int
@@ -75,7 +84,8 @@ package struct SuspensionRate: Sendable, Hashable {
 
     /// Whether this number of failures among this number of forwarded messages reaches the rate.
     package func isReached(failures: Int, forwarded: Int) -> Bool {
-        failures >= self.failures && failures.multipliedReportingOverflow(by: 100).partialValue >= forwarded * percent
+        failures >= self.failures
+            && failures.multipliedReportingOverflow(by: 100).partialValue >= forwarded * percent
     }
 }
 

@@ -43,8 +43,8 @@ package final class RelayTransaction {
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
     ///   - now: seconds since 1970.
-    ///   - isCopy: whether another transaction of this installation hands over the message as a copy,
-    ///     and owns it until the end.
+    ///   - isCopy: whether another transaction of this installation hands over the message as a
+    ///     copy, and owns it until the end.
     ///   - canFanOut: whether copies of the message could be handed over; called at most once.
     package init(
         engine: RelayEngine, client: SMTPClientIdentity, now: Int64, isCopy: Bool = false,
@@ -67,7 +67,8 @@ package final class RelayTransaction {
     /// The scopes that get a copy of the message.
     var further: ArraySlice<(scope: TransactionScope, paths: [String])> { recipients.further }
 
-    /// Whether the relay handles anything in this transaction. Known from the first accepted recipient on.
+    /// Whether the relay handles anything in this transaction. Known from the
+    /// first accepted recipient on.
     package var isOurs: Bool {
         switch scope {
         case .empty, .elsewhere: false
@@ -95,7 +96,10 @@ package final class RelayTransaction {
     /// single author.
     package var forwardAttribution: ForwardAttribution? {
         guard case .forward(let account) = scope else { return nil }
-        if let forward { return ForwardAttribution(author: forward.author, account: forward.account.number, isRegistered: true) }
+        if let forward {
+            return ForwardAttribution(
+                author: forward.author, account: forward.account.number, isRegistered: true)
+        }
         guard case .success(let author) = AuthorAddress.parse(header: header) else { return nil }
         return ForwardAttribution(author: author, account: account.number, isRegistered: false)
     }
@@ -110,12 +114,18 @@ package final class RelayTransaction {
         let own = try RecipientScope(engine: engine, day: day).scope(of: path)
         guard
             let place = recipients.place(
-                for: own, mayMix: { !engine.refusedRecipients.isAnySeparate(recipients.paths + [path], for: client, now: now) },
+                for: own,
+                mayMix: {
+                    !engine.refusedRecipients.isAnySeparate(
+                        recipients.paths + [path], for: client, now: now)
+                },
                 canFanOut: { isFannedOut })
         else { throw .otherScope }
         if case .elsewhere = place.scope {
         } else {
-            guard recipients.paths.count < engine.settings.limits.recipients else { throw .tooManyRecipients }
+            guard recipients.paths.count < engine.settings.limits.recipients else {
+                throw .tooManyRecipients
+            }
         }
         recipients.add(path, at: place)
     }
@@ -147,7 +157,8 @@ package final class RelayTransaction {
     /// Whether the message is one piece of a divided message, for programs that join such pieces.
     private var isPartialMessage: Bool {
         header.fields.contains {
-            $0.isNamed("Content-Type") && ContentType.parse($0.rawValue).matches("message", "partial")
+            $0.isNamed("Content-Type")
+                && ContentType.parse($0.rawValue).matches("message", "partial")
         }
     }
 
@@ -182,16 +193,22 @@ package final class RelayTransaction {
         case .forward, .reply: if isPartialMessage { throw .partialMessage }
         case .empty, .elsewhere, .operatorMail, .returnPath, .answer: break
         }
-        if scope.account != nil { repetition = RepetitionDigest(header: header, sender: client.mailFrom) }
+        if scope.account != nil {
+            repetition = RepetitionDigest(header: header, sender: client.mailFrom)
+        }
         switch scope {
         case .empty, .elsewhere, .operatorMail: break
         case .forward(let account):
             do {
-                forward = try ForwardSession(engine: engine, account: account, client: client, header: header, now: now)
+                forward = try ForwardSession(
+                    engine: engine, account: account, client: client, header: header, now: now)
             } catch {
-                guard further.isEmpty, !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty else { throw error }
+                guard further.isEmpty,
+                    !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
+                else { throw error }
                 unlessOwn = error
-                authentication = engine.authenticator.begin(client: client, header: header, now: now)
+                authentication = engine.authenticator.begin(
+                    client: client, header: header, now: now)
             }
             guard !further.isEmpty else { break }
             forward?.prepare()
@@ -202,12 +219,17 @@ package final class RelayTransaction {
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), case .reply(_, _, let beside) = scope {
                 do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
-                    guard beside.contains(where: { OwnAddress.isWrittenByTeam(header, of: $0, evidence: best, client: client) })
+                    guard
+                        beside.contains(where: {
+                            OwnAddress.isWrittenByTeam(
+                                header, of: $0, evidence: best, client: client)
+                        })
                     else { throw error }
                 }
             }
             authentication = session
-            held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
+            held = HeldBody(
+                budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
         case .answer:
             // No content is kept, as only the author counts.
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
@@ -234,7 +256,9 @@ package final class RelayTransaction {
     package func addBody(_ chunk: ArraySlice<UInt8>) throws(Refusal) {
         // Typed throws do not cross `withUnsafeBytes`.
         let result: Result<Void, Refusal> = chunk.withUnsafeBytes { bytes in
-            do throws(Refusal) { return .success(try addBody(bytes)) } catch { return .failure(error) }
+            do throws(Refusal) { return .success(try addBody(bytes)) } catch {
+                return .failure(error)
+            }
         }
         try result.get()
     }
@@ -247,7 +271,9 @@ package final class RelayTransaction {
     ///   - queueID: Postfix's name of the message; empty if unknown.
     ///   - turn: called if memory is short; creates the turn that the rewriting waits for. If the
     ///     result is nil, the caller cannot wait, and the message is deferred.
-    package func finish(queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
+    package func finish(
+        queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }
+    ) -> RelayDecision {
         guard let number = account else {
             let decision = decide(turn)
             hasReserved = decision.outcome == .relay
@@ -260,7 +286,11 @@ package final class RelayTransaction {
     package func giveUp() {
         guard hasReserved, let account else { return }
         hasReserved = false
-        if let forward { forward.giveUp() } else { engine.directory.release(.reply, account: account, day: day) }
+        if let forward {
+            forward.giveUp()
+        } else {
+            engine.directory.release(.reply, account: account, day: day)
+        }
     }
 
     func decide(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayDecision {
@@ -274,13 +304,15 @@ package final class RelayTransaction {
                 let message = try incoming(turn)
                 do {
                     return try Reply.decide(
-                        engine: engine, message: message, account: number, correspondents: correspondents, paths: paths,
+                        engine: engine, message: message, account: number,
+                        correspondents: correspondents, paths: paths,
                         isOfOneAccount: scope.isOfOneAccount)
                 } catch {
                     let isTeams =
                         !error.isTemporary
                         && beside.contains {
-                            OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client)
+                            OwnAddress.isWrittenByTeam(
+                                header, of: $0, evidence: message.evidence, client: client)
                         }
                     guard isTeams || error.reason.code == .mixedAccounts else { throw error }
                     // One recipient may get it and the other may not, so they get separate
@@ -290,11 +322,15 @@ package final class RelayTransaction {
                     throw Refusal.fanOutRefused
                 }
             case .returnPath(let token):
-                return try Bounce.decide(engine: engine, message: try incoming(turn), token: token, paths: paths)
+                return try Bounce.decide(
+                    engine: engine, message: try incoming(turn), token: token, paths: paths)
             case .answer(let token):
-                guard let authentication else { throw Refusal.notConfigured("end of data before end of header") }
+                guard let authentication else {
+                    throw Refusal.notConfigured("end of data before end of header")
+                }
                 return try AnsweredVerification.decide(
-                    engine: engine, client: client, header: header, evidence: authentication.finish(), token: token, paths: paths,
+                    engine: engine, client: client, header: header,
+                    evidence: authentication.finish(), token: token, paths: paths,
                     now: now)
             }
         } catch let refusal as Refusal {
@@ -319,14 +355,21 @@ package final class RelayTransaction {
                 (refusal, evidence) = (error, found)
             }
         }
-        guard try OwnAddress.isWrittenByUser(header, of: account, evidence: evidence, client: client, engine: engine) else {
+        guard
+            try OwnAddress.isWrittenByUser(
+                header, of: account, evidence: evidence, client: client, engine: engine)
+        else {
             throw refusal
         }
         return OwnAddress.accepted
     }
 
-    private func incoming(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> IncomingMessage {
-        guard let authentication, let held else { throw .notConfigured("end of data before end of header") }
+    private func incoming(
+        _ turn: @escaping () -> (any RewritingTurn)?
+    ) throws(Refusal) -> IncomingMessage {
+        guard let authentication, let held else {
+            throw .notConfigured("end of data before end of header")
+        }
         let evidence = authentication.finish()
         if !further.isEmpty, case .success(let author) = AuthorAddress.parse(header: header),
             let alone = evidence.ofEnvelope(client)
@@ -334,7 +377,8 @@ package final class RelayTransaction {
             isReplyEnvelopeProof = (try? ReplyProof.prove(author: author, evidence: alone)) != nil
         }
         return IncomingMessage(
-            client: client, header: header, body: held, evidence: evidence, now: now, day: day, turn: turn)
+            client: client, header: header, body: held, evidence: evidence, now: now, day: day,
+            turn: turn)
     }
 
     /// Mail to the operator: sent to the operator's address, with the null sender, so that our side
@@ -366,6 +410,8 @@ struct IncomingMessage {
 
     /// The content of the body, if it is a report.
     func report() throws(Refusal) -> DeliveryReport {
-        try body.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
+        try body.rewrite(turn: turn) { bytes throws(Refusal) in
+            ReportReader.read(header: header, body: bytes)
+        }
     }
 }

@@ -40,7 +40,9 @@ package final class ReplyMemory: Sendable {
         }
 
         /// Whether a body may be rewritten now. A body that is alone always may.
-        func isFree(_ octets: Int) -> Bool { running == 0 || ReplyMemory.most(octets) <= limit - held - most }
+        func isFree(_ octets: Int) -> Bool {
+            running == 0 || ReplyMemory.most(octets) <= limit - held - most
+        }
 
         mutating func start(_ octets: Int) {
             running += 1
@@ -90,7 +92,9 @@ package final class ReplyMemory: Sendable {
 
     /// The number of messages in rewriting, and of messages that wait for it.
     package var turns: (running: Int, waiting: Int) {
-        state.withLock { ($0.main.running + $0.small.running, $0.main.queue.count + $0.small.queue.count) }
+        state.withLock {
+            ($0.main.running + $0.small.running, $0.main.queue.count + $0.small.queue.count)
+        }
     }
 
     // MARK: The memory of a message. `RelayBench --memory` measures it.
@@ -120,7 +124,8 @@ package final class ReplyMemory: Sendable {
 
     private static func product(_ octets: Int, _ factor: Int) -> Int {
         let (product, isOver) = octets.multipliedReportingOverflow(by: factor)
-        return isOver ? Int.max / 4 : min(product, Int.max / 4) + (octets <= smallBody ? smallTables : tables)
+        return isOver
+            ? Int.max / 4 : min(product, Int.max / 4) + (octets <= smallBody ? smallTables : tables)
     }
 
     /// The largest body that fits while no other is in memory.
@@ -129,7 +134,8 @@ package final class ReplyMemory: Sendable {
     ///   - isRewritten: whether memory to rewrite it is also required.
     func largest(weight: Int, isRewritten: Bool) -> Int {
         let limit = limit - min(Self.laneOctets, limit / 6)
-        return max(0, limit - Self.session - (isRewritten ? Self.tables : 0)) / (weight + (isRewritten ? Self.usualFactor : 0))
+        return max(0, limit - Self.session - (isRewritten ? Self.tables : 0))
+            / (weight + (isRewritten ? Self.usualFactor : 0))
     }
 
     // MARK: Holding
@@ -138,22 +144,32 @@ package final class ReplyMemory: Sendable {
     /// - Parameters:
     ///   - octets: all that the body needs from now on.
     ///   - size: octets of the body itself.
-    ///   - isRewritten: whether memory to rewrite it is also required, as it is not relayed unchanged.
+    ///   - isRewritten: whether memory to rewrite it is also required, as it is
+    ///     not relayed unchanged.
     ///   - before: the lane of the body until now, and the octets reserved in it.
     /// - Returns: the lane of the body from now on.
-    func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane?
-    {
+    func take(
+        _ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool,
+        before: (lane: Lane, octets: Int)
+    ) -> Lane? {
         let (lane, next): (Lane?, [any RewritingTurn]) = state.withLock { state in
             let rewritten = isRewritten ? size : nil
             if before.lane == .main {
-                if state.main.take(octets - before.octets, for: body, size: rewritten) { return (.main, []) }
-                guard size <= Self.smallBody, before.octets == 0, state.small.take(octets, for: body, size: rewritten) else {
+                if state.main.take(octets - before.octets, for: body, size: rewritten) {
+                    return (.main, [])
+                }
+                guard size <= Self.smallBody, before.octets == 0,
+                    state.small.take(octets, for: body, size: rewritten)
+                else {
                     return (nil, [])
                 }
                 return (.small, [])
             }
             if size <= Self.smallBody {
-                return (state.small.take(octets - before.octets, for: body, size: rewritten) ? .small : nil, [])
+                return (
+                    state.small.take(octets - before.octets, for: body, size: rewritten)
+                        ? .small : nil, []
+                )
             }
             // The body is now too large for the small lane.
             guard state.main.take(octets, for: body, size: rewritten) else { return (nil, []) }
@@ -202,7 +218,9 @@ package final class ReplyMemory: Sendable {
     ///   - lane: the lane of the rewriting.
     ///   - keeping: additional octets that stay in memory from now on: the result.
     ///   - home: the lane of the body.
-    func end(_ octets: Int, in lane: Lane, keeping: Int, of body: ObjectIdentifier, heldIn home: Lane) {
+    func end(
+        _ octets: Int, in lane: Lane, keeping: Int, of body: ObjectIdentifier, heldIn home: Lane
+    ) {
         let next = state.withLock { state in
             state[lane].end(octets)
             state[home].held += keeping
@@ -241,8 +259,8 @@ final class HeldBody {
 
     /// - Parameters:
     ///   - isRewritten: whether it is rewritten, and not only relayed.
-    ///   - hasCopies: whether the message also leaves as a copy. Its original is then assembled, and
-    ///     its dots are stuffed.
+    ///   - hasCopies: whether the message also leaves as a copy. Its original is then assembled,
+    ///     and its dots are stuffed.
     init(budget: ReplyMemory, isRewritten: Bool, hasCopies: Bool) {
         self.budget = budget
         self.isRewritten = isRewritten
@@ -263,7 +281,8 @@ final class HeldBody {
             guard size <= largest else { throw .messageTooLarge(largest) }
             guard
                 let lane = budget.take(
-                    needed, for: ObjectIdentifier(self), size: size, isRewritten: isRewritten, before: (self.lane, taken))
+                    needed, for: ObjectIdentifier(self), size: size, isRewritten: isRewritten,
+                    before: (self.lane, taken))
             else { throw .replyMemory }
             self.lane = lane
             taken = needed

@@ -33,7 +33,9 @@ package struct Refusal: Error, Sendable, Hashable {
     /// - Parameter values: for the text, in order; printable ASCII.
     init(_ kind: RefusalReply, _ values: String..., reason: RelayReason) {
         let facts = kind.facts
-        self.init(kind, SMTPReply(code: facts.code, enhanced: facts.enhanced, text: kind.text(values)), reason)
+        self.init(
+            kind, SMTPReply(code: facts.code, enhanced: facts.enhanced, text: kind.text(values)),
+            reason)
     }
 
     /// With the default reason of the reply.

@@ -22,11 +22,16 @@ enum TransactionScope {
         case (.elsewhere, .elsewhere): return scope
         case (.operatorMail(let targets), .operatorMail(let more)):
             return .operatorMail(targets + more.filter { !targets.contains($0) })
-        case (.forward(let account), .forward(let other)): return account.number == other.number ? scope : nil
-        case (.reply(let account, let correspondents, let beside), .reply(let other, let more, let alsoBeside)):
+        case (.forward(let account), .forward(let other)):
+            return account.number == other.number ? scope : nil
+        case (
+            .reply(let account, let correspondents, let beside),
+            .reply(let other, let more, let alsoBeside)
+        ):
             guard account == other else { return nil }
             return .reply(
-                account, correspondents: correspondents + more.filter { !correspondents.contains($0) },
+                account,
+                correspondents: correspondents + more.filter { !correspondents.contains($0) },
                 beside: beside + alsoBeside)
         case (.returnPath(let token), .returnPath(let other)): return token == other ? scope : nil
         case (.answer(let token), .answer(let other)): return token == other ? scope : nil
@@ -37,7 +42,9 @@ enum TransactionScope {
     /// Reverse addresses and relay addresses in one transaction, as in a reply to all. They may
     /// belong to any accounts: an answer at RCPT that they do not belong together would reveal
     /// their owners.
-    static func repliedToAll(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
+    static func repliedToAll(
+        _ scope: TransactionScope, _ other: TransactionScope
+    ) -> TransactionScope? {
         switch (scope, other) {
         case (.reply(let number, let correspondents, let beside), .forward(let account)),
             (.forward(let account), .reply(let number, let correspondents, let beside)):
@@ -84,10 +91,12 @@ struct RecipientParts {
     /// The place of a recipient, and the scope of all recipients there; nil if it must come in its
     /// own transaction.
     /// - Parameters:
-    ///   - mayMix: whether recipients for different kinds of message may share one for now. Called only if
-    ///     needed, like `canFanOut`.
+    ///   - mayMix: whether recipients for different kinds of message may share one for now. Called
+    ///     only if needed, like `canFanOut`.
     ///   - canFanOut: whether copies can be handed over.
-    func place(for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool) -> (index: Int, scope: TransactionScope)? {
+    func place(
+        for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool
+    ) -> (index: Int, scope: TransactionScope)? {
         func places(
             _ together: (TransactionScope, TransactionScope) -> TransactionScope?
         ) -> [(index: Int, scope: TransactionScope)] {
@@ -96,7 +105,9 @@ struct RecipientParts {
         if let same = places(TransactionScope.merged).first { return same }
         guard mayMix() else { return nil }
         let mixed = places(TransactionScope.repliedToAll)
-        if let mixed = mixed.first(where: { $0.scope.isOfOneAccount }) ?? mixed.first { return mixed }
+        if let mixed = mixed.first(where: { $0.scope.isOfOneAccount }) ?? mixed.first {
+            return mixed
+        }
         return TransactionScope.isFannable(first.scope, own) && canFanOut() ? (all.count, own) : nil
     }
 

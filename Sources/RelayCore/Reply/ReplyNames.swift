@@ -38,7 +38,8 @@ package struct ReplyNames {
 
     /// - Parameter isAutomatic: whether a program wrote the whole message.
     package init(
-        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String,
+        engine: RelayEngine, account: RelayAccount, message header: HeaderSection,
+        envelopeSender: String,
         stored: StoredAddresses, isAutomatic: Bool = false, recipients: [AddrSpec] = []
     ) {
         self.isAutomatic = isAutomatic
@@ -74,18 +75,24 @@ package struct ReplyNames {
     /// Fields in which a user's program or server writes an address of the user.
     private static func carriesOwnAddress(_ field: HeaderField) -> Bool {
         let name = field.name.lowercased()
-        return ["from", "sender", "reply-to", "delivered-to", "x-original-to", "received", "return-path"].contains(name)
+        return [
+            "from", "sender", "reply-to", "delivered-to", "x-original-to", "received",
+            "return-path",
+        ].contains(name)
             || name.hasPrefix("resent-")
     }
 
     /// Whether a domain is the team's own: at, below or above one of its sources. Hiding it would
     /// hide the team from itself.
     package func isTeamDomain(_ domain: String) -> Bool {
-        Self.lies(domain, in: teamDomains) || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
+        Self.lies(domain, in: teamDomains)
+            || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
     }
 
     /// Whether a host is at or below a domain that the team registered.
-    func isAtTeam(host: [UInt8]) -> Bool { Self.lies(String(decoding: host, as: UTF8.self), in: teamDomains) }
+    func isAtTeam(host: [UInt8]) -> Bool {
+        Self.lies(String(decoding: host, as: UTF8.self), in: teamDomains)
+    }
 
     private static func lies(_ domain: String, in domains: Set<String>) -> Bool {
         domains.contains { DomainName.isEqualOrBelow(domain, $0) }
@@ -96,17 +103,22 @@ package struct ReplyNames {
     /// must return the same for right and wrong guesses.
     func mayTell(host: some Collection<UInt8>) -> Bool {
         // Outlook writes a time there, `01D9ABCD.12345678`.
-        guard !host.isEmpty, !host.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ".") }) else { return false }
+        guard !host.isEmpty, !host.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ".") })
+        else { return false }
         let host = String(decoding: host, as: UTF8.self).lowercased()
         return !isTeamDomain(host) && !Self.lies(host, in: Set(relayDomains))
     }
 
     /// The id that the team sees instead of an id of the user's programs.
-    func hide(id: [UInt8]) -> [UInt8] { ids.hide(id, account: account, relayDomain: relayAddress.domain) }
+    func hide(id: [UInt8]) -> [UInt8] {
+        ids.hide(id, account: account, relayDomain: relayAddress.domain)
+    }
 
-    /// The correspondent behind an address at a relay domain; nil for any other address and for tokens of other accounts.
+    /// The correspondent behind an address at a relay domain; nil for any other address and for
+    /// tokens of other accounts.
     package func correspondent(_ address: AddrSpec) -> AddrSpec? {
-        guard relayDomains.contains(address.domain.lowercased()), case .token(let token) = tokens.read(address.localPart),
+        guard relayDomains.contains(address.domain.lowercased()),
+            case .token(let token) = tokens.read(address.localPart),
             token.purpose.isReverse, token.account == account
         else { return nil }
         return stored.address(of: token)
@@ -116,7 +128,8 @@ package struct ReplyNames {
     /// passed the relay does. Only the domain decides, so the result is the same for every user.
     func isOfTeam(_ header: HeaderSection) -> Bool {
         header.fields.contains { field in
-            holdsRelayAddress(field.unfoldedBytes) || holdsRelayAddress(Array(field.decodedValue.utf8))
+            holdsRelayAddress(field.unfoldedBytes)
+                || holdsRelayAddress(Array(field.decodedValue.utf8))
         }
     }
 
@@ -125,12 +138,20 @@ package struct ReplyNames {
         return relayDomains.contains { domain in
             let domain = Array(domain.utf8)
             var from = 0
-            while let at = text[from...].firstIndex(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "0") }) {
+            while let at = text[from...].firstIndex(where: {
+                $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "0")
+            }) {
                 from = at + 1
-                let isEncoded = at >= 2 && text[at - 1] == UInt8(ascii: "4") && "%=".utf8.contains(text[at - 2])
-                guard text[at] == UInt8(ascii: "@") || isEncoded, text[from...].starts(with: domain) else { continue }
+                let isEncoded =
+                    at >= 2 && text[at - 1] == UInt8(ascii: "4") && "%=".utf8.contains(text[at - 2])
+                guard text[at] == UInt8(ascii: "@") || isEncoded, text[from...].starts(with: domain)
+                else { continue }
                 let end = from + domain.count
-                if end == text.count || !(text[end].isASCIIAlphanumeric || text[end] == UInt8(ascii: "-")) { return true }
+                if end == text.count
+                    || !(text[end].isASCIIAlphanumeric || text[end] == UInt8(ascii: "-"))
+                {
+                    return true
+                }
             }
             return false
         }
@@ -138,13 +159,16 @@ package struct ReplyNames {
 
     /// A token of this account; nil for any other local part.
     func ownToken(_ localPart: String) -> AddressToken? {
-        guard case .token(let token) = tokens.read(localPart), token.account == account else { return nil }
+        guard case .token(let token) = tokens.read(localPart), token.account == account else {
+            return nil
+        }
         return token
     }
 
     /// Whether an address is a reverse address of this account, for any correspondent.
     func isReverse(_ address: AddrSpec) -> Bool {
-        relayDomains.contains(address.domain.lowercased()) && ownToken(address.localPart)?.purpose.isReverse == true
+        relayDomains.contains(address.domain.lowercased())
+            && ownToken(address.localPart)?.purpose.isReverse == true
     }
 
     /// The correspondent behind a token of this account; nil for return paths and if no valid
@@ -173,8 +197,12 @@ package struct ReplyNames {
     }
 
     /// The message ids of a header section, in the form for the team.
-    func ids(in header: HeaderSection, work: WorkBudget, holdsToken: @escaping ([UInt8]) -> Bool) -> OutwardIDs {
-        OutwardIDs(engine: engine, account: relayAccount, header: header, work: work, holdsToken: holdsToken)
+    func ids(
+        in header: HeaderSection, work: WorkBudget, holdsToken: @escaping ([UInt8]) -> Bool
+    ) -> OutwardIDs {
+        OutwardIDs(
+            engine: engine, account: relayAccount, header: header, work: work,
+            holdsToken: holdsToken)
     }
 
     /// Whether an address is one of the user's own: in any spelling that reaches the same inbox, or
@@ -185,7 +213,8 @@ package struct ReplyNames {
         return hidden.contains { inbox in
             let other = providers.canonical(inbox.revealed)
             return other.localPart.hasSameOctets(as: canonical.localPart)
-                && (other.domain.hasSameOctets(as: canonical.domain) || sisters.contains { $0.hasSameOctets(as: other.domain) })
+                && (other.domain.hasSameOctets(as: canonical.domain)
+                    || sisters.contains { $0.hasSameOctets(as: other.domain) })
         }
     }
 }

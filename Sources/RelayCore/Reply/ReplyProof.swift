@@ -10,7 +10,9 @@ package enum ReplyProof {
     /// found, it defines the alignment: equal (`adkim=s`, `aspf=s`), or otherwise of the same
     /// organizational domain. Without a record, the domain must equal the author's domain or a
     /// parent of it.
-    package static func prove(author: AddrSpec, evidence: AuthenticationEvidence) throws(Refusal) -> SenderProof {
+    package static func prove(
+        author: AddrSpec, evidence: AuthenticationEvidence
+    ) throws(Refusal) -> SenderProof {
         let domain = author.asciiDomain
         let dmarc = evidence.dmarc
         // A record at a top-level domain would make all domains below it one organization.
@@ -19,7 +21,9 @@ package enum ReplyProof {
             let other = other.lowercased()
             guard !other.isEmpty, other != domain else { return other == domain }
             guard !isStrict else { return false }
-            guard let organization, organization.contains(".") else { return DomainName.isEqualOrBelow(domain, other) }
+            guard let organization, organization.contains(".") else {
+                return DomainName.isEqualOrBelow(domain, other)
+            }
             return DomainName.isEqualOrBelow(other, organization)
         }
         /// While the records cannot be read, only the author's own domain is certainly aligned.
@@ -33,13 +37,19 @@ package enum ReplyProof {
         let strictDKIM = dmarc?.isStrictDKIM == true
         let strictSPF = dmarc?.isStrictSPF == true
 
-        if let signature = evidence.dkim.first(where: { $0.isProof && aligned($0.domain, strictDKIM) }) {
+        if let signature = evidence.dkim.first(where: {
+            $0.isProof && aligned($0.domain, strictDKIM)
+        }) {
             return .dkim(domain: signature.domain)
         }
-        if let envelope = evidence.spf.first(where: { $0.result == .pass && aligned($0.domain, strictSPF) }) {
+        if let envelope = evidence.spf.first(where: {
+            $0.result == .pass && aligned($0.domain, strictSPF)
+        }) {
             return .spf(domain: envelope.domain)
         }
-        if let dmarc, dmarc.result == .pass, aligned(dmarc.domain, false), evidence.dkim.isEmpty, evidence.spf.isEmpty {
+        if let dmarc, dmarc.result == .pass, aligned(dmarc.domain, false), evidence.dkim.isEmpty,
+            evidence.spf.isEmpty
+        {
             return .dmarc(domain: dmarc.domain)
         }
         let signatures = evidence.dkim.filter { canAlign($0.domain, strictDKIM) }
@@ -50,7 +60,8 @@ package enum ReplyProof {
             signatures.contains { $0.result == .temperror && $0.coversWholeBody }
             || envelopes.contains { $0.result == .temperror }
             || (dmarc?.result == .temperror
-                && (signatures.contains(where: \.isProof) || envelopes.contains { $0.result == .pass }
+                && (signatures.contains(where: \.isProof)
+                    || envelopes.contains { $0.result == .pass }
                     || hasPass(evidence, near: domain)))
         if isUndecided {
             throw .authenticationTrouble("a look-up for the domain of the author of a reply failed")
@@ -66,7 +77,9 @@ package enum ReplyProof {
     /// same organization.
     private static func hasPass(_ evidence: AuthenticationEvidence, near domain: String) -> Bool {
         let parent = domain.split(separator: ".").suffix(2)
-        let passed = evidence.dkim.filter(\.isProof).map(\.domain) + evidence.spf.filter { $0.result == .pass }.map(\.domain)
+        let passed =
+            evidence.dkim.filter(\.isProof).map(\.domain)
+            + evidence.spf.filter { $0.result == .pass }.map(\.domain)
         return passed.contains { $0.lowercased().split(separator: ".").suffix(2) == parent }
     }
 }

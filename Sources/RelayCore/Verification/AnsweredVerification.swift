@@ -29,12 +29,16 @@ enum AnsweredVerification {
     /// As for replies, the proof comes before the inbox is compared, and a refusal has the same
     /// text.
     static func decide(
-        engine: RelayEngine, client: SMTPClientIdentity, header: HeaderSection, evidence: AuthenticationEvidence,
+        engine: RelayEngine, client: SMTPClientIdentity, header: HeaderSection,
+        evidence: AuthenticationEvidence,
         token: AnswerToken, paths: [String], now: Int64
     ) throws(Refusal) -> RelayDecision {
         guard !client.mailFrom.isEmpty, !AutomaticMail.isAutomatic(header) else {
             return RelayDecision(
-                .discard, reasons: [RelayReason(.automaticAnswer, "a program answered a verification message")])
+                .discard,
+                reasons: [
+                    RelayReason(.automaticAnswer, "a program answered a verification message")
+                ])
         }
         let author: AddrSpec
         let proof: SenderProof
@@ -44,16 +48,24 @@ enum AnsweredVerification {
         switch try Refusal.deferring(engine.directory.recordAnswer(to: token, author: author)) {
         case .notTheInbox:
             throw .answerNotProved(
-                RelayReason(.notTheVerifiedInbox, "the author is proved, but is not the inbox of a verification in progress"))
+                RelayReason(
+                    .notTheVerifiedInbox,
+                    "the author is proved, but is not the inbox of a verification in progress"))
         case .repeated: throw .answerNotRead
         case .first(let language):
             guard let notice = engine.answeredNotice else { throw .answerNotRead }
-            let answered = header.first("Message-ID").flatMap { MessageIDs.ids(in: $0.rawValue).first }
+            let answered = header.first("Message-ID").flatMap {
+                MessageIDs.ids(in: $0.rawValue).first
+            }
             let (fields, body) = notice.message(
-                to: author, language: language, id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self),
+                to: author, language: language,
+                id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self),
                 answered: answered, now: now)
-            return try OutgoingMessage(header: fields, body: [body[...]], bodyForSigning: [body[...]]).decision(
-                replacing: header, engine: engine, domain: notice.relayDomain, now: now, sender: "<>", paths: paths,
+            return try OutgoingMessage(
+                header: fields, body: [body[...]], bodyForSigning: [body[...]]
+            ).decision(
+                replacing: header, engine: engine, domain: notice.relayDomain, now: now,
+                sender: "<>", paths: paths,
                 recipients: [author],
                 reasons: [RelayReason(.answerTold, "author proved by \(proof.method)")])
         }

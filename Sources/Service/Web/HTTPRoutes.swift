@@ -1,12 +1,10 @@
 // The HTTP API: its routes and its set-up. Add the routes of a subject to `modules`.
 
-import Database
+import API
 import Accounts
-import SignIn
+import Database
 import Decisions
 import Events
-import API
-import WebAuthn
 import Foundation
 import HTTP
 import Logging
@@ -18,6 +16,8 @@ import PosternConfiguration
 import PosternMetrics
 import Relay
 import ServiceLifecycle
+import SignIn
+import WebAuthn
 
 /// The objects that routes and services share. One for the life of a process.
 package struct ServiceParts: Sendable {
@@ -53,15 +53,18 @@ package struct ServiceParts: Sendable {
     /// Accepts events of other transmitters.
     package var signalIntake: SignalIntake {
         SignalIntake(
-            store, keys: trust.keys, ownIssuer: installation.configuration.provider.issuer, now: now, logger: logger)
+            store, keys: trust.keys, ownIssuer: installation.configuration.provider.issuer,
+            now: now, logger: logger)
     }
 
     /// Sends users their due notices by mail; sends none if they have no page. Blocks.
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
 
     package init(
-        installation: Installation, surroundings: Surroundings = .machine, pool: BlockingPool = BlockingPool(.requests),
-        signer: RelaySigner? = nil, policies: ActivePolicies? = nil, lists: ListsInForce? = nil, logger: Logger
+        installation: Installation, surroundings: Surroundings = .machine,
+        pool: BlockingPool = BlockingPool(.requests),
+        signer: RelaySigner? = nil, policies: ActivePolicies? = nil, lists: ListsInForce? = nil,
+        logger: Logger
     ) throws {
         let now = surroundings.now
         self.installation = installation
@@ -79,7 +82,8 @@ package struct ServiceParts: Sendable {
         }
         let provider = installation.configuration.provider
         statuses = policies.map {
-            surroundings.statuses(StatusDecider(store: installation.store, policies: $0, lists: lists))
+            surroundings.statuses(
+                StatusDecider(store: installation.store, policies: $0, lists: lists))
         }
         let sheet =
             provider.isPageBuiltIn
@@ -87,8 +91,10 @@ package struct ServiceParts: Sendable {
                 SheetProvider(issuer: $0, signer: identitySigner, statuses: statuses)
             } : nil
         page = try PortalPage(
-            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
-            now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
+            store: installation.store, mailer: mailer, queue: mailQueue,
+            tokens: MailerFactory.tokens(installation), pool: pool,
+            now: now, proxies: installation.configuration.http.proxies, provider: sheet,
+            signUp: provider.signUp,
             requiredLevel: provider.level, limits: provider.limits,
             looks: PageLooks(
                 colours: installation.configuration.pageColours,
@@ -96,8 +102,11 @@ package struct ServiceParts: Sendable {
                 links: installation.configuration.pageLinks),
             deletionDays: installation.configuration.pageDeletionDays,
             upstream: provider.upstream.map { source in
-                UpstreamProvider(try source.settings(at: installation.resolved.path), now: now, logger: logger)
-            }, passkeyRoots: ServiceFiles.passkeyRoots(installation.configuration, at: installation.resolved.path), logger: logger
+                UpstreamProvider(
+                    try source.settings(at: installation.resolved.path), now: now, logger: logger)
+            },
+            passkeyRoots: ServiceFiles.passkeyRoots(
+                installation.configuration, at: installation.resolved.path), logger: logger
         )
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
@@ -113,8 +122,10 @@ package struct ServiceParts: Sendable {
         decisions = policies.map {
             DecisionParts(
                 store: installation.store, policies: $0, lists: lists, trust: trust,
-                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
-                interpreting: BlockingPool(.policies), metrics: metrics, refusesOddContext: surroundings.refusesOddContext,
+                own: installation.configuration.provider.issuer.map { ($0, identitySigner) },
+                executor: pool,
+                interpreting: BlockingPool(.policies), metrics: metrics,
+                refusesOddContext: surroundings.refusesOddContext,
                 canned: surroundings.canned, now: now, logger: logger)
         }
     }
@@ -125,27 +136,36 @@ package enum HTTPRoutes {
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
         let configuration = parts.installation.configuration
         let common = RouteParts(
-            store: parts.store, pool: parts.pool, cursors: parts.cursors, proxies: configuration.http.proxies, now: parts.now)
+            store: parts.store, pool: parts.pool, cursors: parts.cursors,
+            proxies: configuration.http.proxies, now: parts.now)
         var modules: [any RouteModule] = [
-            AccountRoutes(common), AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
+            AccountRoutes(common),
+            AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
             EventRoutes(common),
-            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) { [metrics = parts.metrics] in
+            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) {
+                [metrics = parts.metrics] in
                 metrics.storeWritable.value > 0
             },
             MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(
-                common, issuers: parts.trust.issuers, keys: parts.trust.keys, signals: parts.signalIntake), OpenAPIRoutes(),
+                common, issuers: parts.trust.issuers, keys: parts.trust.keys,
+                signals: parts.signalIntake), OpenAPIRoutes(),
             RejectionRoutes(common), ComplaintRoutes(common),
             SourceRoutes(
                 common, examine: SourceExaminer(parts).examine, look: parts.prover.look,
                 mail: { [mailer = parts.mailer, now = parts.now] code, languages in
-                    do { try mailer.send(code, in: mailer.languages.best([], accepted: languages), now: now()) } catch let error
+                    do {
+                        try mailer.send(
+                            code, in: mailer.languages.best([], accepted: languages), now: now())
+                    } catch let error
                         as MailerError where error.isRecipientRefused
                     {
-                        throw Problem.invalid("the mail server refuses mail to this address", at: "/source")
+                        throw Problem.invalid(
+                            "the mail server refuses mail to this address", at: "/source")
                     }
                 }), AppRoutes(common),
-            EndpointRoutes(common, allowsLoopback: parts.surroundings.allowsLoopbackEndpoints), KeyRoutes(common),
+            EndpointRoutes(common, allowsLoopback: parts.surroundings.allowsLoopbackEndpoints),
+            KeyRoutes(common),
             UserRoutes(common) { user, inbox, change in
                 try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
             },
@@ -153,21 +173,27 @@ package enum HTTPRoutes {
         if let decisions = parts.decisions {
             modules.append(AttestationRoutes(common))
             modules.append(ListRoutes(common))
-            modules.append(DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
+            modules.append(
+                DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
         }
         if let page = parts.page { modules.append(page) }
         // Sign-in; no routes if no issuer is configured.
         if let issuer = configuration.provider.issuer {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
-                signInPage: configuration.provider.signInPage, isPageBuiltIn: configuration.provider.isPageBuiltIn,
-                refreshesPerDay: configuration.provider.refreshesPerDay, level: configuration.provider.level,
+                signInPage: configuration.provider.signInPage,
+                isPageBuiltIn: configuration.provider.isPageBuiltIn,
+                refreshesPerDay: configuration.provider.refreshesPerDay,
+                level: configuration.provider.level,
                 service: configuration.serviceName, languages: parts.mailer.languages)
             modules.append(
                 StreamRoutes(
                     common, signer: parts.identitySigner,
-                    rules: StreamRepository.Rules(issuer: issuer, allowsPrivate: configuration.allowsPrivateReceivers)))
-            modules.append(SignInRoutes(settings, common, signer: parts.identitySigner, statuses: parts.statuses))
+                    rules: StreamRepository.Rules(
+                        issuer: issuer, allowsPrivate: configuration.allowsPrivateReceivers)))
+            modules.append(
+                SignInRoutes(
+                    settings, common, signer: parts.identitySigner, statuses: parts.statuses))
         }
         return modules + parts.surroundings.modules(parts)
     }
@@ -177,26 +203,36 @@ package enum HTTPRoutes {
     package static func service(_ parts: ServiceParts) throws -> APIService? {
         let configuration = parts.installation.configuration.http
         guard let listen = configuration.listen else { return nil }
-        let certificates = configuration.certificate.map { TLSCertificates(waitingFor: $0.chain, keyPath: $0.key) }
+        let certificates = configuration.certificate.map {
+            TLSCertificates(waitingFor: $0.chain, keyPath: $0.key)
+        }
         if let trouble = certificates?.trouble(now: parts.now()) {
-            parts.logger.error("the HTTP certificate cannot be used", metadata: ["detail": "http.tls_certificate: \(trouble)"])
+            parts.logger.error(
+                "the HTTP certificate cannot be used",
+                metadata: ["detail": "http.tls_certificate: \(trouble)"])
         }
         var settings = APISettings(
-            host: listen.host, port: listen.port, certificates: certificates, connections: configuration.connections,
-            connectionsPerClient: configuration.connectionsPerClient, proxies: configuration.proxies,
-            isReachedByHTTPS: parts.installation.configuration.publicURL?.hasPrefix("https://") ?? false,
+            host: listen.host, port: listen.port, certificates: certificates,
+            connections: configuration.connections,
+            connectionsPerClient: configuration.connectionsPerClient,
+            proxies: configuration.proxies,
+            isReachedByHTTPS: parts.installation.configuration.publicURL?.hasPrefix("https://")
+                ?? false,
             bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
         let (logger, surroundings) = (parts.logger, parts.surroundings)
         settings.listenSetting = surroundings.listenSetting
         return APIService(
             settings: settings, modules: modules(parts), middleware: surroundings.middleware,
-            keys: KeyCache(parts.store.apiKeys, pool: parts.pool), clock: APIClock(now: parts.now), logger: logger,
+            keys: KeyCache(parts.store.apiKeys, pool: parts.pool), clock: APIClock(now: parts.now),
+            logger: logger,
             observe: { [metrics = parts.metrics] route, method, status, seconds in
                 metrics.httpRequests(route, method, "\(status)").add()
                 metrics.httpSeconds(route).observe(seconds)
             }
         ) { address in
-            logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
+            logger.notice(
+                "listening for HTTP",
+                metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
             surroundings.listening(address)
         }
     }

@@ -1,9 +1,9 @@
 // Finds what the DNS of a team's sources lacks, for the API. Each check is bounded in time, and
 // repeated at most every five minutes.
 
-import Database
 import API
 import Accounts
+import Database
 import Doctor
 import HTTP
 import Relay
@@ -28,13 +28,18 @@ final class SourceExaminer: Sendable {
 
     @Sendable func examine(_ question: SourceRequest) async throws -> [SourceFinding] {
         let now = parts.now()
-        if let entry = known.withLock({ $0[question] }), now - entry.at < Self.lifetime { return entry.findings }
+        if let entry = known.withLock({ $0[question] }), now - entry.at < Self.lifetime {
+            return entry.findings
+        }
         let findings = try await pool.run { [self] in
             SourceChecks(
-                domain: question.domain, sources: question.sources, selectors: question.selectors, address: question.address,
+                domain: question.domain, sources: question.sources, selectors: question.selectors,
+                address: question.address,
                 resolver: try resolver()()
             ).all().map {
-                SourceFinding(name: $0.name.text, verdict: $0.verdict.rawValue, sentence: $0.sentence, remedy: $0.remedy?.text)
+                SourceFinding(
+                    name: $0.name.text, verdict: $0.verdict.rawValue, sentence: $0.sentence,
+                    remedy: $0.remedy?.text)
             }
         }
         known.withLock { known in
@@ -51,7 +56,8 @@ final class SourceExaminer: Sendable {
             let installation = parts.installation
             let made = try Resolvers.perMessage(
                 installation.configuration, path: installation.resolved.path,
-                limits: .init(questions: 200, milliseconds: 10_000), resolver: parts.surroundings.resolver)
+                limits: .init(questions: 200, milliseconds: 10_000),
+                resolver: parts.surroundings.resolver)
             known = made
             return made
         }

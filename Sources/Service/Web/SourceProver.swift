@@ -1,7 +1,7 @@
 // Looks up the TXT record of a claim to a domain.
 
-import Database
 import Accounts
+import Database
 import HTTP
 import MailAuth
 import Synchronization
@@ -57,7 +57,9 @@ package final class SourceProver: Sendable {
     ) throws -> [(claim: SourceClaim, state: SourceClaim.State)] {
         var changed: [(SourceClaim, SourceClaim.State)] = []
         for claim in try store.sourceClaims.due(now: now(), limit: limit) {
-            if let state = try look(at: claim, store, now: now()).state { changed.append((claim, state)) }
+            if let state = try look(at: claim, store, now: now()).state {
+                changed.append((claim, state))
+            }
         }
         return changed
     }
@@ -68,7 +70,8 @@ package final class SourceProver: Sendable {
         at claim: SourceClaim, _ store: Store, now: Int64
     ) throws -> (state: SourceClaim.State?, isAnswered: Bool) {
         let proof = try lookNow(claim)
-        let after = try store.sourceClaims.record(proof, of: claim, Change(actor: "serve", now: now))
+        let after = try store.sourceClaims.record(
+            proof, of: claim, Change(actor: "serve", now: now))
         return (after.flatMap { $0.state == claim.state ? nil : $0.state }, proof != .unanswered)
     }
 }
@@ -80,7 +83,11 @@ extension SourceClaim.Proof {
         switch answer {
         case .records(let records):
             let isThere = records.contains { record in
-                if case .txt(let octets) = record { octets.elementsEqual(token.utf8) } else { false }
+                if case .txt(let octets) = record {
+                    octets.elementsEqual(token.utf8)
+                } else {
+                    false
+                }
             }
             self = isThere ? .seen : .absent
         case .noData, .nxDomain: self = .absent

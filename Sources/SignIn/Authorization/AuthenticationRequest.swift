@@ -1,4 +1,5 @@
-// A checked authentication request (OpenID Connect Core section 3.1.2.1), as a sign-in page uses it. Pure.
+// A checked authentication request (OpenID Connect Core section 3.1.2.1), as a
+// sign-in page uses it. Pure.
 
 import Accounts
 import InternetMessage
@@ -18,7 +19,8 @@ package struct AuthorizationClient: Sendable, Hashable {
     }
 }
 
-/// The values that the authorization endpoint returns (OAuth 2.0 Multiple Response Types section 3).
+/// The values that the authorization endpoint returns (OAuth 2.0 Multiple
+/// Response Types section 3).
 package enum AuthorizationResponseType: String, Sendable, Hashable, CaseIterable, Codable {
     case code
     case codeIDToken = "code id_token"
@@ -27,8 +29,8 @@ package enum AuthorizationResponseType: String, Sendable, Hashable, CaseIterable
     package var defaultMode: AuthorizationResponseMode { self == .code ? .query : .fragment }
 }
 
-/// How a response is sent (OAuth 2.0 Multiple Response Types section 2.1, Form Post Response Mode; `web_message` is a message
-/// to the window that opened the page).
+/// How a response is sent (OAuth 2.0 Multiple Response Types section 2.1, Form Post Response Mode;
+/// `web_message` is a message to the window that opened the page).
 package enum AuthorizationResponseMode: String, Sendable, Hashable, CaseIterable, Codable {
     case query, fragment
     case formPost = "form_post"
@@ -57,7 +59,8 @@ package struct AuthenticationRequest: Sendable, Hashable, Codable {
     package let clientID: String
     package let target: AuthorizationResponseTarget
     package let responseType: AuthorizationResponseType
-    /// Of `openid`, `email`, `name`; unknown ones are dropped (OpenID Connect Core section 3.1.2.1).
+    /// Of `openid`, `email`, `name`; unknown ones are dropped (OpenID
+    /// Connect Core section 3.1.2.1).
     package let scopes: Set<String>
     package let nonce: String?
     /// SHA-256 of the `code_verifier` (RFC 7636, S256).
@@ -85,13 +88,15 @@ extension AuthenticationRequest: CustomStringConvertible, CustomReflectable {
 package enum AuthorizationVerdict: Sendable, Hashable {
     /// To be shown to the user.
     case accepted(AuthenticationRequest)
-    /// Client or redirect URI is wrong: the user gets a page, never a redirect (RFC 6749 section 4.1.2.1).
+    /// Client or redirect URI is wrong: the user gets a page, never a redirect
+    /// (RFC 6749 section 4.1.2.1).
     case page(AuthorizationPageReason)
     /// An error for the client.
     case error(AuthorizationError, AuthorizationResponseTarget)
 }
 
-/// Why the client gets no response. The texts are for a developer who reads the page; they repeat no input.
+/// Why the client gets no response. The texts are for a developer who reads the page;
+/// they repeat no input.
 package enum AuthorizationPageReason: String, Sendable, Hashable, CaseIterable {
     case malformed = "The request cannot be read."
     case clientMissing = "The request has no client_id, or more than one."
@@ -100,7 +105,8 @@ package enum AuthorizationPageReason: String, Sendable, Hashable, CaseIterable {
     case redirectUnregistered = "The redirect_uri is not registered for this client_id."
 }
 
-/// An error of the authorization endpoint (RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6).
+/// An error of the authorization endpoint (RFC 6749 section 4.1.2.1, OpenID Connect
+/// Core section 3.1.2.6).
 package struct AuthorizationError: Error, Sendable, Hashable {
     package enum Code: String, Sendable, Hashable, CaseIterable, Codable {
         case invalidRequest = "invalid_request"

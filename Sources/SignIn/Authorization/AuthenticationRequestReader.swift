@@ -1,9 +1,11 @@
-// Turns parameters into a request that may be shown to the user, or into an error. Pure: no I/O, no clock.
+// Turns parameters into a request that may be shown to the user, or into an error.
+// Pure: no I/O, no clock.
 
 import Accounts
 import Support
 
-/// Checks authorization requests in a fixed order, so that the first failure is always the one reported.
+/// Checks authorization requests in a fixed order, so that the first failure is
+/// always the one reported.
 package struct AuthenticationRequestReader: Sendable {
     /// Octets.
     package static let maximumState = 4_096
@@ -21,18 +23,30 @@ package struct AuthenticationRequestReader: Sendable {
 
     /// The verdict.
     /// - Parameter client: the client that `parameters.clientID` names; nil if there is none.
-    package func read(_ parameters: AuthorizationParameters, client: AuthorizationClient?) -> AuthorizationVerdict {
+    package func read(
+        _ parameters: AuthorizationParameters, client: AuthorizationClient?
+    ) -> AuthorizationVerdict {
         guard let clientID = parameters.clientID else { return .page(.clientMissing) }
-        guard let client, client.clientID.hasSameOctets(as: clientID) else { return .page(.clientUnknown) }
-        guard let redirectURI = parameters["redirect_uri"]?.text else { return .page(.redirectMissing) }
-        // Redirect URIs are checked at registration. Checked again here, so that a scheme such as javascript: is never used.
-        guard client.redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }),
+        guard let client, client.clientID.hasSameOctets(as: clientID) else {
+            return .page(.clientUnknown)
+        }
+        guard let redirectURI = parameters["redirect_uri"]?.text else {
+            return .page(.redirectMissing)
+        }
+        // Redirect URIs are checked at registration. Checked again here, so that a scheme such
+        // as javascript: is never used.
+        guard
+            client.redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }
+            ),
             (try? RedirectURI.checked(redirectURI)) != nil
         else { return .page(.redirectUnregistered) }
         let form = ResponseForm(parameters, redirectURI: redirectURI)
         // A form would not return a line break unchanged.
-        let state = parameters["state"].flatMap { $0.octets.count <= Self.maximumState && $0.text.hasNoControls ? $0.text : nil }
-        let target = AuthorizationResponseTarget(redirectURI: redirectURI, mode: form.mode, state: state, issuer: issuer)
+        let state = parameters["state"].flatMap {
+            $0.octets.count <= Self.maximumState && $0.text.hasNoControls ? $0.text : nil
+        }
+        let target = AuthorizationResponseTarget(
+            redirectURI: redirectURI, mode: form.mode, state: state, issuer: issuer)
         do throws(AuthorizationError) {
             return .accepted(try request(parameters, client, form, target))
         } catch {
@@ -51,7 +65,8 @@ package struct AuthenticationRequestReader: Sendable {
         let responseType = try form.checked()
         if parameters["state"] != nil, target.state == nil {
             throw AuthorizationError(
-                .invalidRequest, "state must be at most \(Self.maximumState) octets without control characters")
+                .invalidRequest,
+                "state must be at most \(Self.maximumState) octets without control characters")
         }
         let scopes = parameters.words("scope")
         guard scopes.allSatisfy({ Self.isScopeToken($0) }) else {
@@ -59,15 +74,20 @@ package struct AuthenticationRequestReader: Sendable {
         }
         let nonce = try text(parameters, "nonce", maximum: ExpectedNonce.maximumLength)
         if responseType == .codeIDToken, nonce == nil {
-            throw AuthorizationError(.invalidRequest, "nonce is required with response_type=code id_token")
+            throw AuthorizationError(
+                .invalidRequest, "nonce is required with response_type=code id_token")
         }
         return AuthenticationRequest(
-            clientID: client.clientID, target: target, responseType: responseType, scopes: Self.scopes(scopes), nonce: nonce,
-            challenge: try challenge(parameters, isRequired: client.isPublic), prompts: try prompts(parameters),
+            clientID: client.clientID, target: target, responseType: responseType,
+            scopes: Self.scopes(scopes), nonce: nonce,
+            challenge: try challenge(parameters, isRequired: client.isPublic),
+            prompts: try prompts(parameters),
             maximumAge: try maximumAge(parameters),
             loginHint: try text(parameters, "login_hint", maximum: Self.maximumLoginHint),
-            identityTokenHint: try text(parameters, "id_token_hint", maximum: CompactJWS.maximumLength),
-            uiLocales: Self.words(parameters, "ui_locales", where: Self.isLanguageTag).map(Self.languageTag),
+            identityTokenHint: try text(
+                parameters, "id_token_hint", maximum: CompactJWS.maximumLength),
+            uiLocales: Self.words(parameters, "ui_locales", where: Self.isLanguageTag).map(
+                Self.languageTag),
             contextClasses: Self.words(parameters, "acr_values") { $0.octets.count <= 255 })
     }
 
@@ -75,14 +95,17 @@ package struct AuthenticationRequestReader: Sendable {
 
     /// Parameters that must not be repeated; others are ignored even if repeated.
     private static let known: Set<WireText> = [
-        "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
-        "max_age", "login_hint", "id_token_hint", "ui_locales", "claims_locales", "acr_values", "claims", "display", "request",
+        "response_type", "response_mode", "scope", "state", "nonce", "code_challenge",
+        "code_challenge_method", "prompt",
+        "max_age", "login_hint", "id_token_hint", "ui_locales", "claims_locales", "acr_values",
+        "claims", "display", "request",
         "request_uri", "registration",
     ]
 
-    /// OpenID Connect Core section 6: a request object may contain anything, including a redirect_uri. Ignoring it would be
-    /// worse than refusing it.
-    private func refuseUnsupported(_ parameters: AuthorizationParameters) throws(AuthorizationError) {
+    /// OpenID Connect Core section 6: a request object may contain anything, including a
+    /// redirect_uri. Ignoring it would be worse than refusing it.
+    private func refuseUnsupported(_ parameters: AuthorizationParameters) throws(AuthorizationError)
+    {
         if parameters["request"] != nil {
             throw AuthorizationError(.requestNotSupported, "request objects are not supported")
         }
@@ -113,12 +136,16 @@ package struct AuthenticationRequestReader: Sendable {
 
     /// As BCP 47 writes it: some libraries send the name of a POSIX locale.
     private static func languageTag(_ word: String) -> String {
-        String(decoding: word.utf8.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
+        String(
+            decoding: word.utf8.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 },
+            as: UTF8.self)
     }
 
     private static func isLanguageTag(_ word: WireText) -> Bool {
         (1...35).contains(word.octets.count) && word.octets.first != 0x2D
-            && word.octets.allSatisfy { $0.isASCIILetter || (0x30...0x39).contains($0) || $0 == 0x2D || $0 == 0x5F }
+            && word.octets.allSatisfy {
+                $0.isASCIILetter || (0x30...0x39).contains($0) || $0 == 0x2D || $0 == 0x5F
+            }
     }
 
     private func text(
@@ -126,13 +153,15 @@ package struct AuthenticationRequestReader: Sendable {
     ) throws(AuthorizationError) -> String? {
         guard let text = parameters[name]?.text else { return nil }
         guard text.utf8.count <= maximum, text.hasNoControls else {
-            throw AuthorizationError(.invalidRequest, "\(name.text) must be at most \(maximum) octets without control characters")
+            throw AuthorizationError(
+                .invalidRequest,
+                "\(name.text) must be at most \(maximum) octets without control characters")
         }
         return text
     }
 
-    /// The 32 octets of an S256 challenge. Without a method the challenge is `plain` (RFC 7636 section 4.3), which hides
-    /// nothing.
+    /// The 32 octets of an S256 challenge. Without a method the challenge is `plain` (RFC 7636
+    /// section 4.3), which hides nothing.
     private func challenge(
         _ parameters: AuthorizationParameters, isRequired: Bool
     ) throws(AuthorizationError) -> [UInt8]? {
@@ -146,12 +175,15 @@ package struct AuthenticationRequestReader: Sendable {
             throw AuthorizationError(.invalidRequest, "code_challenge_method must be S256")
         }
         guard let octets = Base64URL.decode(text.octets), octets.count == 32 else {
-            throw AuthorizationError(.invalidRequest, "code_challenge must be a SHA-256 in base64url")
+            throw AuthorizationError(
+                .invalidRequest, "code_challenge must be a SHA-256 in base64url")
         }
         return octets
     }
 
-    private func prompts(_ parameters: AuthorizationParameters) throws(AuthorizationError) -> Set<AuthorizationPrompt> {
+    private func prompts(
+        _ parameters: AuthorizationParameters
+    ) throws(AuthorizationError) -> Set<AuthorizationPrompt> {
         let words = Set(parameters.words("prompt"))
         // Applies even if the other value is unknown, since it may need the user.
         guard !words.contains("none") || words.count == 1 else {
@@ -160,9 +192,13 @@ package struct AuthenticationRequestReader: Sendable {
         return Set(words.compactMap { AuthorizationPrompt(rawValue: $0.text) })
     }
 
-    private func maximumAge(_ parameters: AuthorizationParameters) throws(AuthorizationError) -> Int64? {
+    private func maximumAge(
+        _ parameters: AuthorizationParameters
+    ) throws(AuthorizationError) -> Int64? {
         guard let text = parameters["max_age"] else { return nil }
-        guard text.octets.count <= 12, text.octets.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = text.integer else {
+        guard text.octets.count <= 12, text.octets.allSatisfy({ (0x30...0x39).contains($0) }),
+            let seconds = text.integer
+        else {
             throw AuthorizationError(.invalidRequest, "max_age must be a number of seconds")
         }
         return min(seconds, Self.maximumAge)
@@ -180,15 +216,22 @@ private struct ResponseForm {
         let words = parameters.words("response_type").sorted()
         if words.isEmpty {
             type = .failure(AuthorizationError(.invalidRequest, "response_type is missing"))
-        } else if let known = AuthorizationResponseType(rawValue: words.map(\.text).joined(separator: " ")) {
-            // The order of the words does not matter; it is alphabetical here (OAuth 2.0 Multiple Response Types section 2).
+        } else if let known = AuthorizationResponseType(
+            rawValue: words.map(\.text).joined(separator: " "))
+        {
+            // The order of the words does not matter; it is alphabetical here (OAuth 2.0
+            // Multiple Response Types section 2).
             type = .success(known)
         } else {
-            type = .failure(AuthorizationError(.unsupportedResponseType, "response_type must be code or code id_token"))
+            type = .failure(
+                AuthorizationError(
+                    .unsupportedResponseType, "response_type must be code or code id_token"))
         }
-        // A token in a query would appear in histories and logs. An error in response to a token request avoids the query too.
+        // A token in a query would appear in histories and logs. An error in response to a token
+        // request avoids the query too.
         let holdsToken = words.contains("id_token") || words.contains("token")
-        askedMode = Self.mode(parameters["response_mode"], holdsToken: holdsToken, redirectURI: redirectURI)
+        askedMode = Self.mode(
+            parameters["response_mode"], holdsToken: holdsToken, redirectURI: redirectURI)
         let standard: AuthorizationResponseMode = holdsToken ? .fragment : .query
         mode = (try? askedMode.get()) ?? standard
     }
@@ -206,15 +249,21 @@ private struct ResponseForm {
         guard let text else { return .success(nil) }
         guard let mode = AuthorizationResponseMode(rawValue: text.text) else {
             return .failure(
-                AuthorizationError(.invalidRequest, "response_mode must be query, fragment, form_post or web_message"))
+                AuthorizationError(
+                    .invalidRequest,
+                    "response_mode must be query, fragment, form_post or web_message"))
         }
         switch mode {
         case .query where holdsToken:
-            return .failure(AuthorizationError(.invalidRequest, "response_mode=query is not allowed with an id_token"))
+            return .failure(
+                AuthorizationError(
+                    .invalidRequest, "response_mode=query is not allowed with an id_token"))
         case .formPost, .webMessage:
             guard WebOrigin(redirectURI) != nil else {
                 return .failure(
-                    AuthorizationError(.invalidRequest, "this response_mode needs a redirect_uri of http or https"))
+                    AuthorizationError(
+                        .invalidRequest, "this response_mode needs a redirect_uri of http or https")
+                )
             }
             return .success(mode)
         default: return .success(mode)

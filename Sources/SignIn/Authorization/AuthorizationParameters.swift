@@ -2,8 +2,8 @@
 
 import Support
 
-/// The parameters of a request to `/auth/authorize`, from a query or a form. One without a value counts as absent (RFC 6749
-/// section 3.1). Prints nothing: `login_hint` may be an address.
+/// The parameters of a request to `/auth/authorize`, from a query or a form. One without a value
+/// counts as absent (RFC 6749 section 3.1). Prints nothing: `login_hint` may be an address.
 package struct AuthorizationParameters: Sendable {
     /// Longest query or form, in octets.
     package static let maximumLength = 32_768
@@ -14,10 +14,12 @@ package struct AuthorizationParameters: Sendable {
     /// Names that occur more than once: their values are ignored (RFC 6749 section 3.1).
     package private(set) var repeated: Set<WireText> = []
 
-    /// Reads a query or a form. Nil for broken escapes, text that is not UTF-8, or what exceeds the limits: such a request does
-    /// not even identify its client.
+    /// Reads a query or a form. Nil for broken escapes, text that is not UTF-8, or what exceeds the
+    /// limits: such a request does not even identify its client.
     package init?(_ octets: some Collection<UInt8>) {
-        guard octets.count <= Self.maximumLength, let pairs = FormEncoding.pairs(octets, maximum: Self.maximumCount) else {
+        guard octets.count <= Self.maximumLength,
+            let pairs = FormEncoding.pairs(octets, maximum: Self.maximumCount)
+        else {
             return nil
         }
         self.init(pairs)
@@ -25,7 +27,9 @@ package struct AuthorizationParameters: Sendable {
 
     /// From decoded names and values.
     package init(_ pairs: [(name: WireText, value: WireText)]) {
-        for (name, value) in pairs where values.updateValue(value, forKey: name) != nil { repeated.insert(name) }
+        for (name, value) in pairs where values.updateValue(value, forKey: name) != nil {
+            repeated.insert(name)
+        }
     }
 
     /// The only `client_id`, which may be any text.

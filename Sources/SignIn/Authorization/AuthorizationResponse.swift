@@ -1,10 +1,13 @@
-// Responses of the authorization endpoint, in each response mode. Pure: the same response always gives the same octets.
+// Responses of the authorization endpoint, in each response mode. Pure: the same response always
+// gives the same octets.
 
-import Support
 import MailCrypto
+import Support
 
 /// The response to the client.
-package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
+package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringConvertible,
+    CustomReflectable
+{
     package let target: AuthorizationResponseTarget
     private let members: [Member]
 
@@ -17,7 +20,9 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
     /// - Parameters:
     ///   - identityToken: with `code id_token`.
     ///   - user: the `user` object as JSON, if the app gets one.
-    package init(_ target: AuthorizationResponseTarget, code: String, identityToken: String?, user: String?) {
+    package init(
+        _ target: AuthorizationResponseTarget, code: String, identityToken: String?, user: String?
+    ) {
         self.init(target, [("code", code), ("id_token", identityToken), ("user", user)])
     }
 
@@ -28,7 +33,8 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
 
     private init(_ target: AuthorizationResponseTarget, _ values: [(String, String?)]) {
         self.target = target
-        members = (values + [("state", target.state), ("iss", target.issuer)]).compactMap { name, value in
+        members = (values + [("state", target.state), ("iss", target.issuer)]).compactMap {
+            name, value in
             value.map { Member(name: name, value: $0) }
         }
     }
@@ -43,25 +49,32 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
         case .query:
             let query = FormEncoding.encode(parameters)
             let uri = target.redirectURI
-            let separator = uri.contains("?") ? (uri.hasSuffix("?") || uri.hasSuffix("&") ? "" : "&") : "?"
+            let separator =
+                uri.contains("?") ? (uri.hasSuffix("?") || uri.hasSuffix("&") ? "" : "&") : "?"
             return .leading(to: uri + separator + query, words)
-        case .fragment: return .leading(to: "\(target.redirectURI)#\(FormEncoding.encode(parameters))", words)
+        case .fragment:
+            return .leading(to: "\(target.redirectURI)#\(FormEncoding.encode(parameters))", words)
         case .formPost:
             let fields = members.map {
                 "<input type=\"hidden\" name=\"\(HTMLText.escaped($0.name))\" value=\"\(HTMLText.escaped($0.value))\">\n"
             }
             return .page(
                 Page.formPost.filled(
-                    ["action": HTMLText.escaped(target.redirectURI), "fields": fields.joined()], words,
+                    ["action": HTMLText.escaped(target.redirectURI), "fields": fields.joined()],
+                    words,
                     formsTo: target.redirectURI.hasPrefix("https:") ? "https:" : "https: http:"))
         case .webMessage:
-            // This mode is accepted only for URIs with an origin; a message to no origin would reach no window.
+            // This mode is accepted only for URIs with an origin; a message
+            // to no origin would reach no window.
             let origin = WebOrigin(target.redirectURI)?.description ?? "null:"
             var response: JSONObject = [:]
             for member in members { response[member.name] = .string(member.value) }
             return .page(
                 Page.webMessage.filled(
-                    ["origin": HTMLText.escaped(origin), "response": HTMLText.escaped(JSONValue.object(response).text)], words))
+                    [
+                        "origin": HTMLText.escaped(origin),
+                        "response": HTMLText.escaped(JSONValue.object(response).text),
+                    ], words))
         }
     }
 
@@ -76,11 +89,14 @@ package enum RenderedResponse: Sendable, Hashable {
     /// 200 with a page.
     case page(RenderedPage)
 
-    /// The most octets of an address in a header: nginx has room for 4,096 octets of all fields (`proxy_buffer_size`).
+    /// The most octets of an address in a header: nginx has room for 4,096 octets of all
+    /// fields (`proxy_buffer_size`).
     private static let mostInHeader = 2_048
 
     /// Sends the browser to an address. An address that is too long for a header is in a page.
-    package static func leading(to address: String, _ words: PassingWords = .english) -> RenderedResponse {
+    package static func leading(
+        to address: String, _ words: PassingWords = .english
+    ) -> RenderedResponse {
         guard address.utf8.count > mostInHeader else { return .redirect(address) }
         return .page(Page.onward.filled(["address": HTMLText.escaped(address)], words))
     }
@@ -100,7 +116,9 @@ package struct PassingWords: Sendable, Hashable {
     /// - Parameter text: gives the words for an English text.
     package init(language: String, isRightToLeft: Bool, _ text: (String) -> String) {
         (self.language, self.isRightToLeft) = (language, isRightToLeft)
-        (oneMoment, goOn, closeWindow) = (text("One moment"), text("Continue"), text("You can close this window."))
+        (oneMoment, goOn, closeWindow) = (
+            text("One moment"), text("Continue"), text("You can close this window.")
+        )
     }
 }
 
@@ -118,8 +136,11 @@ package struct RenderedPage: Sendable, Hashable {
 
 extension RenderedPage {
     /// A page for a user who cannot continue, in the language of `words`.
-    package static func message(title: String, text: String, _ words: PassingWords = .english) -> RenderedPage {
-        Page.message.filled(["title": HTMLText.escaped(title), "text": HTMLText.escaped(text)], words)
+    package static func message(
+        title: String, text: String, _ words: PassingWords = .english
+    ) -> RenderedPage {
+        Page.message.filled(
+            ["title": HTMLText.escaped(title), "text": HTMLText.escaped(text)], words)
     }
 }
 
@@ -139,16 +160,21 @@ private struct Page: Sendable {
 
     private init(html: String, script: String) {
         parts = html.split(separator: "{{", omittingEmptySubsequences: false)
-            .flatMap { $0.split(separator: "}}", omittingEmptySubsequences: false) }.map(String.init)
+            .flatMap { $0.split(separator: "}}", omittingEmptySubsequences: false) }.map(
+                String.init)
         self.script = script
-        let hash = String(decoding: Base64.encodeUnbroken(SHA256.hash(Array(script.utf8))), as: UTF8.self)
-        policy = "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'"
+        let hash = String(
+            decoding: Base64.encodeUnbroken(SHA256.hash(Array(script.utf8))), as: UTF8.self)
+        policy =
+            "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'"
     }
 
     /// - Parameters:
     ///   - values: must be escaped.
     ///   - destinations: where a form of the page may lead; nil for nowhere.
-    func filled(_ values: [String: String], _ words: PassingWords, formsTo destinations: String? = nil) -> RenderedPage {
+    func filled(
+        _ values: [String: String], _ words: PassingWords, formsTo destinations: String? = nil
+    ) -> RenderedPage {
         var html = ""
         let values = values.merging([
             "lang": HTMLText.escaped(words.language), "dir": words.isRightToLeft ? "rtl" : "ltr",

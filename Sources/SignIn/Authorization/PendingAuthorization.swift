@@ -18,10 +18,14 @@ package struct PendingAuthorization: Sendable {
     /// Whether the browser fetched the response.
     package let isFinished: Bool
 
-    /// Whether the page must report when the user signed in, so that an old sign-in does not pass for a new one.
-    package var needsAuthenticationTime: Bool { request.prompts.contains(.login) || request.maximumAge != nil }
+    /// Whether the page must report when the user signed in, so that an old sign-in
+    /// does not pass for a new one.
+    package var needsAuthenticationTime: Bool {
+        request.prompts.contains(.login) || request.maximumAge != nil
+    }
 
-    /// Whether a sign-in is recent enough: after the request (`prompt=login`), or at most `max_age` seconds before it.
+    /// Whether a sign-in is recent enough: after the request (`prompt=login`), or at most
+    /// `max_age` seconds before it.
     /// - Parameter time: when the user signed in, seconds since 1970.
     package func accepts(authenticatedAt time: Int64) -> Bool {
         if request.prompts.contains(.login), time < createdAt { return false }
@@ -88,15 +92,19 @@ package struct PendingAuthorizations: Sendable {
     ///   - browser: the cookie of the browser that made the request; nil if `bind` follows.
     ///   - network: the widest network that the request counts for.
     package func add(
-        _ request: AuthenticationRequest, subjectHint: String?, browser: String?, network: String, now: Int64
+        _ request: AuthenticationRequest, subjectHint: String?, browser: String?, network: String,
+        now: Int64
     ) throws(StoreFailure) -> String {
         try add(
-            Request(request: request, subjectHint: subjectHint), .authorizationRequest, browser: browser, network: network,
+            Request(request: request, subjectHint: subjectHint), .authorizationRequest,
+            browser: browser, network: network,
             now: now)
     }
 
     /// The same for a request to sign out.
-    package func add(_ request: EndSessionRequest, network: String, now: Int64) throws(StoreFailure) -> String {
+    package func add(
+        _ request: EndSessionRequest, network: String, now: Int64
+    ) throws(StoreFailure) -> String {
         try add(request, .endSession, browser: nil, network: network, now: now)
     }
 
@@ -104,23 +112,31 @@ package struct PendingAuthorizations: Sendable {
     package func open(_ handle: String, now: Int64) throws(StoreFailure) -> PendingAuthorization? {
         guard let token = Self.token(handle) else { return nil }
         let row = try row(token, .authorizationRequest, now: now)
-        guard let row, let kept: Request = try sealing.decrypt(row["content"], token, .authorizationRequest) else { return nil }
+        guard let row,
+            let kept: Request = try sealing.decrypt(row["content"], token, .authorizationRequest)
+        else { return nil }
         let response: [UInt8]? = try row["response"]
         return try PendingAuthorization(
-            request: kept.request, subjectHint: kept.subjectHint, createdAt: row["created_at"], expiresAt: row["expires_at"],
+            request: kept.request, subjectHint: kept.subjectHint, createdAt: row["created_at"],
+            expiresAt: row["expires_at"],
             isFinished: response.map(\.isEmpty) ?? false)
     }
 
     /// A request to sign out; nil if it is unknown or too old.
-    package func openEndSession(_ handle: String, now: Int64) throws(StoreFailure) -> EndSessionRequest? {
-        guard let token = Self.token(handle), let row = try row(token, .endSession, now: now) else { return nil }
+    package func openEndSession(
+        _ handle: String, now: Int64
+    ) throws(StoreFailure) -> EndSessionRequest? {
+        guard let token = Self.token(handle), let row = try row(token, .endSession, now: now) else {
+            return nil
+        }
         return try sealing.decrypt(row["content"], token, .endSession)
     }
 
     /// Binds a request that came without a cookie to its browser. Returns false if the request is
     /// unknown, too old or already bound. Browsers send no cookie with a form of another site, but
     /// they send it with the redirect that follows.
-    package func bind(_ handle: String, to browser: String, now: Int64) throws(StoreFailure) -> Bool {
+    package func bind(_ handle: String, to browser: String, now: Int64) throws(StoreFailure) -> Bool
+    {
         guard let token = Self.token(handle) else { return false }
         return try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -135,24 +151,30 @@ package struct PendingAuthorizations: Sendable {
 
     /// Stores the response to a request for its browser, for the lifetime of a code. Refused if the
     /// request was already answered.
-    /// - Returns: a ticket for the response, for the browser in which the user signed in. Fetching the response needs both the
-    ///   ticket and the cookie of the browser that made the request. If one person has another sign in for them, the first has
-    ///   only the cookie, and the other only the ticket.
-    package func answer(_ handle: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
+    /// - Returns: a ticket for the response, for the browser in which the user signed in.
+    ///   Fetching the response needs both the ticket and the cookie of the browser that made
+    ///   the request. If one person has another sign in for them, the first has only the
+    ///   cookie, and the other only the ticket.
+    package func answer(
+        _ handle: String, with response: AuthorizationResponse, now: Int64
+    ) throws(StoreFailure) -> String {
         try database.write(.durable) { connection throws(StoreFailure) in
             try answer(connection, handle, with: response, of: nil, now: now)
         }
     }
 
-    /// The same within a transaction: if the response is refused, the work done for it is undone as well.
+    /// The same within a transaction: if the response is refused, the work done
+    /// for it is undone as well.
     /// - Parameter user: the user who may get the same ticket again with
     ///   `ticketAgain`; nil for no user.
     package func answer(
-        _ connection: any DatabaseConnection, _ handle: String, with response: AuthorizationResponse, of user: String?, now: Int64
+        _ connection: any DatabaseConnection, _ handle: String,
+        with response: AuthorizationResponse, of user: String?, now: Int64
     ) throws(StoreFailure) -> String {
         guard let token = Self.token(handle) else { throw Self.unknown }
         let sealed = try sealing.encrypt(
-            Response(response: response, userID: user, answeredAt: now), token, .authorizationContent)
+            Response(response: response, userID: user, answeredAt: now), token,
+            .authorizationContent)
         let ticket = ticket(token, of: sealed)
         // The row stays with an empty response after the browser fetched it, so that the request
         // cannot be answered again.
@@ -164,7 +186,9 @@ package struct PendingAuthorizations: Sendable {
             WHERE handle_hash = \(self.hash(token, .authorizationRequest)) AND response IS NULL AND expires_at > \(now)
             """)
         guard answered == 0 else { return Base64URL.encode(ticket) }
-        guard try row(connection, token, .authorizationRequest, now: now) != nil else { throw Self.unknown }
+        guard try row(connection, token, .authorizationRequest, now: now) != nil else {
+            throw Self.unknown
+        }
         throw .refused(.exists, "the request was answered already")
     }
 
@@ -186,47 +210,64 @@ package struct PendingAuthorizations: Sendable {
     /// Returns the same ticket again if the user answered but the browser did not fetch the
     /// response: the user pressed the button twice, or the connection was lost. Nil in any other
     /// case. When two presses come at once, the browser may show the answer to either.
-    package func ticketAgain(_ handle: String, of user: String, now: Int64) throws(StoreFailure) -> String? {
+    package func ticketAgain(
+        _ handle: String, of user: String, now: Int64
+    ) throws(StoreFailure) -> String? {
         guard let token = Self.token(handle) else { return nil }
         return try database.read { connection throws(StoreFailure) in
             guard let row = try row(connection, token, .authorizationRequest, now: now),
                 let sealed: [UInt8] = try row["response"],
-                let kept: Response = sealing.decrypt(sealed, token, .authorizationContent), let answerer = kept.userID,
+                let kept: Response = sealing.decrypt(sealed, token, .authorizationContent),
+                let answerer = kept.userID,
                 answerer.hasSameOctets(as: user), now < kept.answeredAt + ProviderLifetime.code
             else { return nil }
             return Base64URL.encode(ticket(token, of: sealed))
         }
     }
 
-    /// The response for a ticket, once, and only for the browser that made the request; nil otherwise.
-    package func take(ticket text: String, browser: String, now: Int64) throws(StoreFailure) -> AuthorizationResponse? {
-        guard let ticket = Base64URL.decode(text.utf8), ticket.count == 2 * SealedTokens.tokenLength else { return nil }
-        let (token, hash) = (Array(ticket[..<SealedTokens.tokenLength]), hash(ticket, .authorizationContent))
+    /// The response for a ticket, once, and only for the browser that made
+    /// the request; nil otherwise.
+    package func take(
+        ticket text: String, browser: String, now: Int64
+    ) throws(StoreFailure) -> AuthorizationResponse? {
+        guard let ticket = Base64URL.decode(text.utf8), ticket.count == 2 * SealedTokens.tokenLength
+        else { return nil }
+        let (token, hash) = (
+            Array(ticket[..<SealedTokens.tokenLength]), hash(ticket, .authorizationContent)
+        )
         // The write does not wait for the disk. A response that returns after a power failure still
         // needs ticket and cookie, and its code works only once.
         return try database.write(.relaxed) { connection throws(StoreFailure) in
             let row = try connection.row(
-                "SELECT id, response, browser_hash FROM pending_requests WHERE ticket_hash = \(hash)")
-            guard let row, let sealed: [UInt8] = try row["response"], let wanted: [UInt8] = try row["browser_hash"],
+                "SELECT id, response, browser_hash FROM pending_requests WHERE ticket_hash = \(hash)"
+            )
+            guard let row, let sealed: [UInt8] = try row["response"],
+                let wanted: [UInt8] = try row["browser_hash"],
                 let kept: Response = sealing.decrypt(sealed, token, .authorizationContent),
-                constantTimeEqual(wanted, secrets.hash(.browser, browser)), now < kept.answeredAt + ProviderLifetime.code
+                constantTimeEqual(wanted, secrets.hash(.browser, browser)),
+                now < kept.answeredAt + ProviderLifetime.code
             else { return nil }
             let number: Int64 = try row["id"]
-            // Of two simultaneous requests one wins: the condition on the response fails for the other.
+            // Of two simultaneous requests one wins: the condition on
+            // the response fails for the other.
             let taken = try connection.run(
-                "UPDATE pending_requests SET response = \([UInt8]()) WHERE id = \(number) AND response = \(sealed)")
+                "UPDATE pending_requests SET response = \([UInt8]()) WHERE id = \(number) AND response = \(sealed)"
+            )
             return taken > 0 ? kept.response : nil
         }
     }
 
     // MARK: Parts
 
-    private static let unknown = StoreFailure.refused(.invalid, "the request is unknown or has expired")
+    private static let unknown = StoreFailure.refused(
+        .invalid, "the request is unknown or has expired")
 
     private var sealing: SealedTokens { SealedTokens(secrets: secrets) }
 
     private static func token(_ handle: String) -> [UInt8]? {
-        guard handle.utf8.count <= 64, let token = Base64URL.decode(handle.utf8), token.count == SealedTokens.tokenLength else {
+        guard handle.utf8.count <= 64, let token = Base64URL.decode(handle.utf8),
+            token.count == SealedTokens.tokenLength
+        else {
             return nil
         }
         return token
@@ -239,7 +280,9 @@ package struct PendingAuthorizations: Sendable {
     /// A ticket contains the token of its request, which opens the response, and a MAC that only
     /// our secret can make. The app that made the request knows only the token.
     private func ticket(_ token: [UInt8], of sealed: [UInt8]) -> [UInt8] {
-        token + secrets.hash(.authorizationContent, Hex.encode(token + sealed), context: "ticket")[..<SealedTokens.tokenLength]
+        token
+            + secrets.hash(.authorizationContent, Hex.encode(token + sealed), context: "ticket")[
+                ..<SealedTokens.tokenLength]
     }
 
     private func row(
@@ -249,19 +292,23 @@ package struct PendingAuthorizations: Sendable {
             try row(connection, token, purpose, now: now)
         }
         guard let row = found else { return nil }
-        let (number, createdAt, expiresAt): (Int64, Int64, Int64) = try (row["id"], row["created_at"], row["expires_at"])
+        let (number, createdAt, expiresAt): (Int64, Int64, Int64) = try (
+            row["id"], row["created_at"], row["expires_at"]
+        )
         let prolonged = min(createdAt + PendingLifetime.most, now + PendingLifetime.step)
         if prolonged - expiresAt >= PendingLifetime.seen {
             try database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run(
-                    "UPDATE pending_requests SET expires_at = \(prolonged) WHERE id = \(number) AND expires_at < \(prolonged)")
+                    "UPDATE pending_requests SET expires_at = \(prolonged) WHERE id = \(number) AND expires_at < \(prolonged)"
+                )
             }
         }
         return row
     }
 
     private func row(
-        _ connection: any DatabaseConnection, _ token: [UInt8], _ purpose: SecretHash.Purpose, now: Int64
+        _ connection: any DatabaseConnection, _ token: [UInt8], _ purpose: SecretHash.Purpose,
+        now: Int64
     ) throws(StoreFailure) -> SQLRow? {
         try connection.row(
             """
@@ -271,7 +318,8 @@ package struct PendingAuthorizations: Sendable {
     }
 
     private func add(
-        _ value: some Encodable, _ purpose: SecretHash.Purpose, browser: String?, network: String, now: Int64
+        _ value: some Encodable, _ purpose: SecretHash.Purpose, browser: String?, network: String,
+        now: Int64
     ) throws(StoreFailure) -> String {
         let token = try SealedTokens.newToken()
         let content = try sealing.encrypt(value, token, purpose)
@@ -286,17 +334,20 @@ package struct PendingAuthorizations: Sendable {
                 VALUES (\(hash(token, purpose)), \(content), \(content.count), \(source), \(browser), \(now),
                     \(now + PendingLifetime.first)) RETURNING id
                 """)
-            try drop(connection, of: source, most: limits.perNetwork, octets: limits.octetsPerNetwork)
+            try drop(
+                connection, of: source, most: limits.perNetwork, octets: limits.octetsPerNetwork)
             guard number % limits.counted == 0 else { return }
             let all = try connection.row(
-                "SELECT COUNT(*) AS count, CAST(COALESCE(SUM(octets), 0) AS BIGINT) AS octets FROM pending_requests")
+                "SELECT COUNT(*) AS count, CAST(COALESCE(SUM(octets), 0) AS BIGINT) AS octets FROM pending_requests"
+            )
             guard let all else { return }
             let (count, octets): (Int, Int) = try (all["count"], all["octets"])
             guard count > limits.inAll || octets > limits.octetsInAll else { return }
             // The network with the most octets loses requests, not the network of the newest
             // request.
             let largest: [UInt8]? = try connection.value(
-                "SELECT network_hash FROM pending_requests GROUP BY network_hash ORDER BY SUM(octets) DESC LIMIT 1")
+                "SELECT network_hash FROM pending_requests GROUP BY network_hash ORDER BY SUM(octets) DESC LIMIT 1"
+            )
             if let largest { try drop(connection, of: largest, most: 0, octets: 0) }
         }
         return Base64URL.encode(token)

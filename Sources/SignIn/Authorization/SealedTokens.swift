@@ -15,7 +15,8 @@ struct SealedTokens {
     let secrets: SecretHash
 
     /// Base64url.
-    func seal(_ value: some Encodable, _ purpose: SecretHash.Purpose) throws(StoreFailure) -> String {
+    func seal(_ value: some Encodable, _ purpose: SecretHash.Purpose) throws(StoreFailure) -> String
+    {
         let token = try Self.newToken()
         return Base64URL.encode(token + (try encrypt(value, token, purpose)))
     }
@@ -28,21 +29,29 @@ struct SealedTokens {
     static func newToken() throws(StoreFailure) -> [UInt8] { try SecureRandom.octets(tokenLength) }
 
     static func parts(_ text: String) -> (token: [UInt8], sealed: [UInt8])? {
-        guard text.utf8.count <= 65_536, let octets = Base64URL.decode(text.utf8), octets.count > tokenLength else { return nil }
+        guard text.utf8.count <= 65_536, let octets = Base64URL.decode(text.utf8),
+            octets.count > tokenLength
+        else { return nil }
         return (Array(octets.prefix(tokenLength)), Array(octets.dropFirst(tokenLength)))
     }
 
-    func encrypt(_ value: some Encodable, _ token: [UInt8], _ purpose: SecretHash.Purpose) throws(StoreFailure) -> [UInt8] {
+    func encrypt(
+        _ value: some Encodable, _ token: [UInt8], _ purpose: SecretHash.Purpose
+    ) throws(StoreFailure) -> [UInt8] {
         do {
             let plain = Array(try JSONEncoder().encode(value))
-            return try AESGCM.seal(plain, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
+            return try AESGCM.seal(
+                plain, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
         } catch {
             throw .temporary(.resources, "sealing failed: \(error)")
         }
     }
 
-    func decrypt<Value: Decodable>(_ sealed: [UInt8], _ token: [UInt8], _ purpose: SecretHash.Purpose) -> Value? {
-        let plain = try? AESGCM.open(sealed, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
+    func decrypt<Value: Decodable>(
+        _ sealed: [UInt8], _ token: [UInt8], _ purpose: SecretHash.Purpose
+    ) -> Value? {
+        let plain = try? AESGCM.open(
+            sealed, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
         return plain.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
     }
 

@@ -38,7 +38,10 @@ package enum SignInMessage: Sendable, Hashable {
     package var sentences: [String] {
         switch self {
         case .signedOut: ["You can close this window."]
-        case .startAgain: ["This sign-in was begun in another browser, or is over. Go back to the app and try again."]
+        case .startAgain:
+            [
+                "This sign-in was begun in another browser, or is over. Go back to the app and try again."
+            ]
         case .notSignedIn(let reason): [reason.rawValue, "Tell the makers of the app."]
         case .notSignedOut(let reason): [reason.rawValue, "Tell the makers of the app."]
         }

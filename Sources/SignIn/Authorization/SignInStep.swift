@@ -13,7 +13,9 @@ package enum SignInStep: String, Sendable, CaseIterable {
     /// The step of an address; nil for any other address.
     /// - Parameter path: without a query.
     package init?(path: String) {
-        guard let step = Self.allCases.first(where: { $0.rawValue.hasSameOctets(as: path) }) else { return nil }
+        guard let step = Self.allCases.first(where: { $0.rawValue.hasSameOctets(as: path) }) else {
+            return nil
+        }
         self = step
     }
 }

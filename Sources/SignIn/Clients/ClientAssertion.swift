@@ -1,8 +1,10 @@
-// `private_key_jwt`: a JWT that a client signs for one request (RFC 7523 section 3, OpenID Connect Core section 9). Pure.
+// `private_key_jwt`: a JWT that a client signs for one request (RFC 7523 section 3, OpenID Connect
+// Core section 9). Pure.
 
 import Support
 
-/// A client assertion whose signature and claims were checked. The store checks whether its `jti` was used.
+/// A client assertion whose signature and claims were checked. The store checks
+/// whether its `jti` was used.
 package struct ClientAssertion: Sendable, Hashable {
     /// `client_assertion_type`.
     package static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -33,12 +35,15 @@ package struct ClientAssertion: Sendable, Hashable {
         leeway: Int64 = IssuerConfiguration.defaultLeeway
     ) throws(TokenRejection) {
         let token = try CompactJWS(assertion)
-        if let type = token.type, !["jwt", "client-authentication+jwt"].contains(type.lowercased()) {
+        if let type = token.type, !["jwt", "client-authentication+jwt"].contains(type.lowercased())
+        {
             throw TokenRejection(.type, "it says that this is not a client assertion")
         }
         try TokenChecks.signature(token, algorithms: [.es256, .rs256], keys: keys)
         let claims: JSONObject
-        do { claims = try StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) } catch {
+        do {
+            claims = try StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength)
+        } catch {
             throw TokenRejection(.format, "the payload is not valid JSON: \(error)")
         }
         let reader = ClaimReader(claims)
@@ -48,7 +53,11 @@ package struct ClientAssertion: Sendable, Hashable {
         guard try reader.identifier("sub", .subject).hasSameOctets(as: clientID) else {
             throw TokenRejection(.subject, "it is not the client_id")
         }
-        guard try reader.audiences().contains(where: { given in audiences.contains(where: given.hasSameOctets(as:)) }) else {
+        guard
+            try reader.audiences().contains(where: { given in
+                audiences.contains(where: given.hasSameOctets(as:))
+            })
+        else {
             throw TokenRejection(.audience, "it is neither the issuer nor this endpoint")
         }
         let end = try reader.requiredTime("exp", .expiry)

@@ -1,4 +1,5 @@
-// Events about accounts, in the form of Apple's server-to-server notifications: {"payload": "<JWS>"}.
+// Events about accounts, in the form of Apple's server-to-server notifications:
+// {"payload": "<JWS>"}.
 
 import InternetMessage
 import Support
@@ -26,7 +27,8 @@ package enum AccountEventKind: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// An event that Postern sends. The same values give the same payload, so that a retry sends the same content.
+/// An event that Postern sends. The same values give the same payload, so that a retry
+/// sends the same content.
 package struct OutgoingEvent: Sendable, Hashable {
     /// The provider's `iss`.
     package var issuer: String
@@ -52,7 +54,8 @@ package struct OutgoingEvent: Sendable, Hashable {
     package static let lifetime: Int64 = 86_400
 
     package init(
-        issuer: String, audience: String, id: String, issuedAt: Int64, expiresAt: Int64? = nil, kind: AccountEventKind,
+        issuer: String, audience: String, id: String, issuedAt: Int64, expiresAt: Int64? = nil,
+        kind: AccountEventKind,
         typeName: String? = nil, subject: String, relayAddress: AddrSpec?, happenedAt: Int64
     ) {
         self.issuer = issuer
@@ -76,7 +79,8 @@ package struct OutgoingEvent: Sendable, Hashable {
         }
         event["event_time"] = .integer(happenedAt)
         var claims: JSONObject = [
-            "iss": .string(issuer), "aud": .string(audience), "iat": .integer(issuedAt), "jti": .string(id),
+            "iss": .string(issuer), "aud": .string(audience), "iat": .integer(issuedAt),
+            "jti": .string(id),
         ]
         claims["exp"] = expiresAt.map(JSONValue.integer)
         claims["events"] = .string(JSONValue.object(event).text)
@@ -91,7 +95,8 @@ package struct OutgoingEvent: Sendable, Hashable {
 
 /// An event from another issuer, after all checks.
 package struct IncomingEvent: Sendable {
-    /// The oldest accepted `iat`, in seconds: events have neither `exp` nor nonce, and senders repeat them for days.
+    /// The oldest accepted `iat`, in seconds: events have neither `exp` nor nonce, and
+    /// senders repeat them for days.
     package static let maximumAge: Int64 = 7 * 86_400
     /// Longest body, in octets: the JWS and its wrapping.
     package static let maximumBodyLength = CompactJWS.maximumLength + 1024
@@ -110,11 +115,12 @@ package struct IncomingEvent: Sendable {
     package let subject: String
     package let email: InboxAddress?
     package let isPrivateEmail: Bool?
-    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` if that is missing. Never after `now`, even though
-    /// clocks may differ by the issuer's leeway.
+    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` if that is missing.
+    /// Never after `now`, even though clocks may differ by the issuer's leeway.
     package let happenedAt: Int64
 
-    /// The signed text of a notification. Throws `format` for a body that is not `{"payload": "…"}`.
+    /// The signed text of a notification. Throws `format` for a body that
+    /// is not `{"payload": "…"}`.
     package static func payload(of body: [UInt8]) throws(TokenRejection) -> CompactJWS {
         let object: JSONObject
         do {
@@ -133,18 +139,23 @@ package struct IncomingEvent: Sendable {
     ///   - isAudience: whether this `aud` is a client that the receiver serves.
     ///   - now: seconds since 1970.
     package static func verify(
-        _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, now: Int64, isAudience: (String) throws -> Bool
+        _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, now: Int64,
+        isAudience: (String) throws -> Bool
     ) throws -> IncomingEvent {
         if let type = token.type, !["jwt", "secevent+jwt"].contains(type.lowercased()) {
             throw TokenRejection(.type, "it says that this is not an event")
         }
         try TokenChecks.signature(token, algorithms: issuer.algorithms, keys: keys)
         let event = try IncomingEvent(payload: token.payload, issuer: issuer, now: now)
-        guard try isAudience(event.audience) else { throw TokenRejection(.audience, "the event is for another audience") }
+        guard try isAudience(event.audience) else {
+            throw TokenRejection(.audience, "the event is for another audience")
+        }
         return event
     }
 
-    private init(payload: [UInt8], issuer configured: IssuerConfiguration, now: Int64) throws(TokenRejection) {
+    private init(
+        payload: [UInt8], issuer configured: IssuerConfiguration, now: Int64
+    ) throws(TokenRejection) {
         let all: JSONObject
         do {
             all = try StrictJSON.parseObject(payload, limit: CompactJWS.maximumLength)
@@ -161,7 +172,9 @@ package struct IncomingEvent: Sendable {
         guard issuedAt <= now &+ configured.leeway else {
             throw TokenRejection(.issuedAt, "the event is issued in the future")
         }
-        guard issuedAt >= now &- Self.maximumAge else { throw TokenRejection(.issuedAt, "the event is over 7 days old") }
+        guard issuedAt >= now &- Self.maximumAge else {
+            throw TokenRejection(.issuedAt, "the event is over 7 days old")
+        }
         if let expiry = try claims.time("exp", .expiry), expiry <= now &- configured.leeway {
             throw TokenRejection(.expiry, "the event is expired")
         }
@@ -172,7 +185,10 @@ package struct IncomingEvent: Sendable {
         case .object(let object)?: event = object
         // Form that Apple sends.
         case .string(let text)?:
-            do { event = try StrictJSON.parseObject(Array(text.utf8), limit: CompactJWS.maximumLength) } catch {
+            do {
+                event = try StrictJSON.parseObject(
+                    Array(text.utf8), limit: CompactJWS.maximumLength)
+            } catch {
                 throw TokenRejection(.claims, "events is not valid JSON: \(error)")
             }
         default: throw TokenRejection(.claims, "events is neither a string nor an object")
@@ -180,11 +196,15 @@ package struct IncomingEvent: Sendable {
         let members = ClaimReader(event)
         kind = AccountEventKind(type: try members.identifier("type", .claims))
         subject = try members.identifier("sub", .subject)
-        email = try members.text("email", maximum: 2048).flatMap { AddrSpec(envelope: $0) }.map(InboxAddress.init)
+        email = try members.text("email", maximum: 2048).flatMap { AddrSpec(envelope: $0) }.map(
+            InboxAddress.init)
         isPrivateEmail = try members.flag("is_private_email")
         let time = try Self.milliseconds(event) ?? issuedAt &* 1000
         // An event from the future would block all later ones.
-        guard (Self.earliest...max(Self.earliest, (now &+ configured.leeway) &* 1000 &+ 999)).contains(time) else {
+        guard
+            (Self.earliest...max(Self.earliest, (now &+ configured.leeway) &* 1000 &+ 999))
+                .contains(time)
+        else {
             throw TokenRejection(.claims, "event_time is in the future, or before 2000")
         }
         happenedAt = min(time, now &* 1000)
@@ -193,8 +213,8 @@ package struct IncomingEvent: Sendable {
     /// 2000-01-01T00:00:00Z in milliseconds: no account events can be older.
     private static let earliest: Int64 = 946_684_800_000
 
-    /// `event_time`. Apple sends milliseconds, but documents an example in seconds: a value that is before March 1973 in
-    /// milliseconds counts as seconds.
+    /// `event_time`. Apple sends milliseconds, but documents an example in seconds: a value that is
+    /// before March 1973 in milliseconds counts as seconds.
     private static func milliseconds(_ event: JSONObject) throws(TokenRejection) -> Int64? {
         guard let value = event["event_time"] else { return nil }
         guard let time = value.number?.integer, (0...(1 << 53)).contains(time) else {

@@ -30,7 +30,8 @@ package struct IssuerConfiguration: Sendable, Hashable {
     package let leeway: Int64
 
     package init(
-        name: String, issuer: String, source: KeySource, algorithms: Set<SignatureAlgorithm> = Set(SignatureAlgorithm.allCases),
+        name: String, issuer: String, source: KeySource,
+        algorithms: Set<SignatureAlgorithm> = Set(SignatureAlgorithm.allCases),
         nonceForm: NonceForm = .raw, leeway: Int64 = IssuerConfiguration.defaultLeeway
     ) {
         self.name = name
@@ -50,6 +51,9 @@ package protocol IssuerDirectory: Sendable {
 
 /// A source of keys: a cache in the service, a fixed set in tests and on the command line.
 package protocol VerificationKeySource: Sendable {
-    /// The keys of an issuer. If the current set has no key with this id, a newer set is fetched if possible.
-    func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet
+    /// The keys of an issuer. If the current set has no key with this id, a newer
+    /// set is fetched if possible.
+    func keys(
+        of issuer: IssuerConfiguration, for keyID: String?
+    ) async throws(KeysUnavailable) -> JWKSet
 }

@@ -24,8 +24,10 @@ package struct IssuerPollRepository: Sendable {
     /// - Parameter token: the bearer token that the issuer gave; nil for none.
     package func set(_ poll: IssuerPoll, token: String?, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
-            guard try connection.row("SELECT id FROM issuers WHERE name = \(poll.issuer)") != nil else {
-                throw .refused(.notFound, "there is no issuer \(poll.issuer): see postern issuer list")
+            guard try connection.row("SELECT id FROM issuers WHERE name = \(poll.issuer)") != nil
+            else {
+                throw .refused(
+                    .notFound, "there is no issuer \(poll.issuer): see postern issuer list")
             }
             let sealed = try token.map { text throws(StoreFailure) in
                 try sealer.seal(text, .issuerPoll(poll.issuer), connection)
@@ -44,7 +46,9 @@ package struct IssuerPollRepository: Sendable {
     /// Stops fetching an issuer's events; returns whether they were fetched.
     package func remove(_ issuer: String, _ change: Change) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in
-            guard try connection.run("DELETE FROM issuer_polls WHERE issuer = \(issuer)") > 0 else { return false }
+            guard try connection.run("DELETE FROM issuer_polls WHERE issuer = \(issuer)") > 0 else {
+                return false
+            }
             try connection.audit(change, "issuer.poll", "issuer:\(issuer)", "stopped")
             return true
         }
@@ -58,7 +62,8 @@ package struct IssuerPollRepository: Sendable {
             JOIN issuers i ON i.name = p.issuer ORDER BY p.issuer
             """
         ).map { row throws(StoreFailure) in
-            let poll = try IssuerPoll(issuer: row["issuer"], url: row["url"], allowsHTTP: row["allows_http"])
+            let poll = try IssuerPoll(
+                issuer: row["issuer"], url: row["url"], allowsHTTP: row["allows_http"])
             let token = try SealedValue(row: row, "token").map { sealed throws(StoreFailure) in
                 String(decoding: try sealer.open(sealed, .issuerPoll(poll.issuer)), as: UTF8.self)
             }

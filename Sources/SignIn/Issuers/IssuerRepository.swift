@@ -1,7 +1,7 @@
 // Issuers of identity tokens, and the last good keys of each.
 
-import Database
 import Accounts
+import Database
 
 /// Registers issuers and keeps the keys fetched from them.
 package struct IssuerRepository: Sendable {
@@ -14,8 +14,12 @@ package struct IssuerRepository: Sendable {
     package func add(_ issuer: Issuer, _ change: Change) throws(StoreFailure) -> Issuer {
         let name = try Identifier.checked(issuer.name, "an issuer's name")
         return try database.write(.durable) { connection throws(StoreFailure) in
-            guard try connection.value("SELECT COUNT(*) AS count FROM issuers") ?? 0 < Self.maximumCount else {
-                throw .refused(.limit, "there are \(Self.maximumCount) issuers, which is the maximum")
+            guard
+                try connection.value("SELECT COUNT(*) AS count FROM issuers") ?? 0
+                    < Self.maximumCount
+            else {
+                throw .refused(
+                    .limit, "there are \(Self.maximumCount) issuers, which is the maximum")
             }
             let row = try connection.row(
                 """
@@ -25,11 +29,16 @@ package struct IssuerRepository: Sendable {
                 ON CONFLICT DO NOTHING RETURNING id
                 """)
             guard row != nil else {
-                let other: String? = try connection.value("SELECT name FROM issuers WHERE iss = \(issuer.iss)")
-                throw .refused(.exists, other.map { "issuer \($0) already has this iss" } ?? "issuer \(name) already exists")
+                let other: String? = try connection.value(
+                    "SELECT name FROM issuers WHERE iss = \(issuer.iss)")
+                throw .refused(
+                    .exists,
+                    other.map { "issuer \($0) already has this iss" }
+                        ?? "issuer \(name) already exists")
             }
             try connection.audit(
-                change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
+                change, "issuer.add", "issuer:\(name)",
+                "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
             return try self.issuer(connection, name)
         }
     }
@@ -49,7 +58,10 @@ package struct IssuerRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             let issuer = try issuer(connection, name)
             guard try !configured(connection).contains(issuer.name) else {
-                throw .refused(.unmet, "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers")
+                throw .refused(
+                    .unmet,
+                    "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers"
+                )
             }
             try connection.run("DELETE FROM issuer_keys WHERE issuer_id = \(issuer.number)")
             try connection.run("DELETE FROM issuer_polls WHERE issuer = \(issuer.name)")
@@ -63,16 +75,20 @@ package struct IssuerRepository: Sendable {
     /// The names of the issuers in the configuration; the others were added by command.
     package func configured() throws(StoreFailure) -> Set<String> { try database.read(configured) }
 
-    private func configured(_ connection: any DatabaseConnection) throws(StoreFailure) -> Set<String> {
-        let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.configuredSetting)")
+    private func configured(
+        _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> Set<String> {
+        let value: String? = try connection.value(
+            "SELECT value FROM settings WHERE name = \(Self.configuredSetting)")
         return Set((value ?? "").split(separator: " ").map(String.init))
     }
 
     private static let configuredSetting = "issuers.configured"
 
-    /// Updates the store's issuers to those of the configuration: adds, changes and removes configured issuers, and leaves
-    /// those added by command. Writes only if something differs.
-    /// Throws `exists` for a name or an `iss` that was added by command: each issuer is defined in one place.
+    /// Updates the store's issuers to those of the configuration: adds, changes and removes
+    /// configured issuers, and leaves those added by command. Writes only if something
+    /// differs. Throws `exists` for a name or an `iss` that was added by command: each
+    /// issuer is defined in one place.
     package func configure(_ wanted: [Issuer], _ change: Change) throws(StoreFailure) {
         let wanted = try wanted.map { issuer throws(StoreFailure) in
             _ = try Identifier.checked(issuer.name, "an issuer's name")
@@ -89,7 +105,8 @@ package struct IssuerRepository: Sendable {
             let names = Set(wanted.map(\.name))
             for name in old.subtracting(names).sorted() {
                 try connection.run(
-                    "DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = \(name))")
+                    "DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = \(name))"
+                )
                 try connection.run("DELETE FROM issuers WHERE name = \(name)")
                 try connection.audit(change, "issuer.remove", "issuer:\(name)", "postern.yaml")
             }
@@ -111,8 +128,10 @@ package struct IssuerRepository: Sendable {
                 if present.contains(where: { $0.isSame(as: issuer) }) { continue }
                 try replace(connection, present, by: issuer, now: change.now)
                 try connection.audit(
-                    change, present.isEmpty ? "issuer.add" : "issuer.change", "issuer:\(issuer.name)",
-                    "postern.yaml \(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
+                    change, present.isEmpty ? "issuer.add" : "issuer.change",
+                    "issuer:\(issuer.name)",
+                    "postern.yaml \(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))"
+                )
             }
             try connection.run(
                 """
@@ -147,7 +166,9 @@ package struct IssuerRepository: Sendable {
             WHERE i.name = \(name) AND i.location = \(location)
             """
         ).map { row throws(StoreFailure) in
-            try IssuerKeys(document: row["document"], fetchedAt: row["fetched_at"], freshUntil: row["fresh_until"])
+            try IssuerKeys(
+                document: row["document"], fetchedAt: row["fetched_at"],
+                freshUntil: row["fresh_until"])
         }
     }
 
@@ -170,7 +191,9 @@ package struct IssuerRepository: Sendable {
     private static let select: SQL =
         "SELECT id, name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at FROM issuers"
 
-    private func issuer(_ connection: any DatabaseConnection, _ name: String) throws(StoreFailure) -> Issuer {
+    private func issuer(
+        _ connection: any DatabaseConnection, _ name: String
+    ) throws(StoreFailure) -> Issuer {
         guard let row = try connection.row("\(Self.select) WHERE name = \(name)") else {
             throw .refused(.notFound, "there is no issuer \(name): see postern issuer list")
         }
@@ -183,8 +206,10 @@ extension Issuer {
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         let algorithms: String = try row["algorithms"]
         try self.init(
-            number: row["id"], name: row["name"], iss: row["iss"], source: row["source"], location: row["location"],
-            allowsHTTP: row["allows_http"], algorithms: algorithms.split(separator: ",").map(String.init),
+            number: row["id"], name: row["name"], iss: row["iss"], source: row["source"],
+            location: row["location"],
+            allowsHTTP: row["allows_http"],
+            algorithms: algorithms.split(separator: ",").map(String.init),
             nonceForm: row["nonce_form"], leeway: row["leeway"], createdAt: row["created_at"])
     }
 }
@@ -192,8 +217,10 @@ extension Issuer {
 extension Issuer {
     /// Whether both are equal apart from number and age.
     fileprivate func isSame(as other: Issuer) -> Bool {
-        name == other.name && iss == other.iss && source == other.source && location == other.location
-            && allowsHTTP == other.allowsHTTP && algorithms == other.algorithms && nonceForm == other.nonceForm
+        name == other.name && iss == other.iss && source == other.source
+            && location == other.location
+            && allowsHTTP == other.allowsHTTP && algorithms == other.algorithms
+            && nonceForm == other.nonceForm
             && leeway == other.leeway
     }
 }

@@ -19,7 +19,8 @@ extension IssuerConfiguration {
     }
 }
 
-/// The issuers of the store, read at most once a second. While the store is unavailable, the last ones read stay.
+/// The issuers of the store, read at most once a second. While the store is unavailable, the
+/// last ones read stay.
 package actor StoredIssuers: IssuerDirectory {
     private let repository: IssuerRepository
     private let now: @Sendable () -> Int64
@@ -27,7 +28,9 @@ package actor StoredIssuers: IssuerDirectory {
     private var issuers: [IssuerConfiguration]?
     private var readAt: Int64 = .min
 
-    package init(_ repository: IssuerRepository, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    package init(
+        _ repository: IssuerRepository, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
         self.repository = repository
         self.now = now
         self.logger = logger
@@ -38,7 +41,9 @@ package actor StoredIssuers: IssuerDirectory {
     }
 
     /// The issuer of this name.
-    package func issuer(named name: String) async throws -> IssuerConfiguration? { try await all().first { $0.name == name } }
+    package func issuer(named name: String) async throws -> IssuerConfiguration? {
+        try await all().first { $0.name == name }
+    }
 
     /// All issuers. Throws the store's errors if they were never read.
     package func all() async throws -> [IssuerConfiguration] {
@@ -46,13 +51,17 @@ package actor StoredIssuers: IssuerDirectory {
         if let issuers, readAt == time { return issuers }
         do {
             let repository = repository
-            let read = try await BlockingPool.issuers.run { try repository.issuers().map(IssuerConfiguration.init) }
+            let read = try await BlockingPool.issuers.run {
+                try repository.issuers().map(IssuerConfiguration.init)
+            }
             issuers = read
             readAt = time
             return read
         } catch {
             guard let issuers else { throw error }
-            logger.warning("issuers cannot be read, the old ones stay in force", metadata: ["detail": "\(error)"])
+            logger.warning(
+                "issuers cannot be read, the old ones stay in force",
+                metadata: ["detail": "\(error)"])
             readAt = time
             return issuers
         }
@@ -74,8 +83,13 @@ package struct StoredKeySets: KeySetStorage {
         guard case .uri(let location, _) = issuer.source else { return nil }
         do {
             let repository = repository
-            let keys = try await BlockingPool.issuers.run { try repository.keys(of: issuer.name, location: location) }
-            return keys.map { StoredKeySet(document: $0.document, fetchedAt: $0.fetchedAt, freshUntil: $0.freshUntil) }
+            let keys = try await BlockingPool.issuers.run {
+                try repository.keys(of: issuer.name, location: location)
+            }
+            return keys.map {
+                StoredKeySet(
+                    document: $0.document, fetchedAt: $0.fetchedAt, freshUntil: $0.freshUntil)
+            }
         } catch {
             warn(issuer, error)
             return nil
@@ -88,7 +102,9 @@ package struct StoredKeySets: KeySetStorage {
             let repository = repository
             try await BlockingPool.issuers.run {
                 try repository.keep(
-                    IssuerKeys(document: keys.document, fetchedAt: keys.fetchedAt, freshUntil: keys.freshUntil),
+                    IssuerKeys(
+                        document: keys.document, fetchedAt: keys.fetchedAt,
+                        freshUntil: keys.freshUntil),
                     of: issuer.name, location: location)
             }
         } catch {
@@ -98,6 +114,7 @@ package struct StoredKeySets: KeySetStorage {
 
     private func warn(_ issuer: IssuerConfiguration, _ error: any Error) {
         logger.warning(
-            "issuer keys cannot be stored for a restart", metadata: ["issuer": "\(issuer.name)", "detail": "\(error)"])
+            "issuer keys cannot be stored for a restart",
+            metadata: ["issuer": "\(issuer.name)", "detail": "\(error)"])
     }
 }

@@ -1,8 +1,10 @@
-// The keys of all issuers: fetched when needed, refreshed in the background, kept while an issuer is unavailable.
+// The keys of all issuers: fetched when needed, refreshed in the background, kept while an
+// issuer is unavailable.
 
 import Logging
 
-/// Keeps key sets across restarts. Failures are not reported: without storage, the cache only starts empty.
+/// Keeps key sets across restarts. Failures are not reported: without storage, the
+/// cache only starts empty.
 package protocol KeySetStorage: Sendable {
     /// The last good set of an issuer from its current source.
     func load(_ issuer: IssuerConfiguration) async -> StoredKeySet?
@@ -32,11 +34,13 @@ package struct StoredKeySet: Sendable, Hashable {
 /// issuer. At most one fetch for an issuer runs at a time, for any number of callers.
 package actor KeySetCache: VerificationKeySource {
     package struct Settings: Sendable {
-        /// Seconds for which a set is fresh if its issuer does not say, and the limits for what an issuer may ask for.
+        /// Seconds for which a set is fresh if its issuer does not say, and the limits
+        /// for what an issuer may ask for.
         package var freshness: Int64 = 3600
         package var leastFreshness: Int64 = 300
         package var mostFreshness: Int64 = 86_400
-        /// Seconds for which the last good set of an unavailable issuer is still used: more than a long weekend.
+        /// Seconds for which the last good set of an unavailable issuer is still
+        /// used: more than a long weekend.
         package var maximumAge: Int64 = 7 * 86_400
         /// Seconds between two fetches for unknown key ids.
         package var unknownKeyInterval: Int64 = 30
@@ -78,7 +82,9 @@ package actor KeySetCache: VerificationKeySource {
         self.logger = logger
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
+    package func keys(
+        of issuer: IssuerConfiguration, for keyID: String?
+    ) async throws(KeysUnavailable) -> JWKSet {
         await open(issuer)
         let time = now()
         if let keys = usable(issuer, at: time) {
@@ -97,7 +103,8 @@ package actor KeySetCache: VerificationKeySource {
         return keys
     }
 
-    /// Fetches sets that are no longer fresh, so that no request waits for it. To be called about every minute.
+    /// Fetches sets that are no longer fresh, so that no request waits for it. To be
+    /// called about every minute.
     package func refresh(_ issuers: [IssuerConfiguration]) async {
         let names = Set(issuers.map(\.name))
         for name in entries.keys where !names.contains(name) { entries[name] = nil }
@@ -106,7 +113,9 @@ package actor KeySetCache: VerificationKeySource {
         for issuer in issuers {
             await open(issuer)
             let time = now()
-            if !isFresh(issuer, at: time), mayFetch(issuer, at: time) { fetches.append(startFetch(issuer)) }
+            if !isFresh(issuer, at: time), mayFetch(issuer, at: time) {
+                fetches.append(startFetch(issuer))
+            }
         }
         for fetch in fetches { await fetch.value }
     }
@@ -126,8 +135,10 @@ package actor KeySetCache: VerificationKeySource {
     package var status: [Status] {
         entries.sorted { $0.key < $1.key }.map { name, entry in
             Status(
-                issuer: name, keyCount: entry.keys?.keys.count ?? 0, fetchedAt: entry.keys == nil ? nil : entry.fetchedAt,
-                consecutiveFailures: entry.failures, lastFailure: entry.failures == 0 ? nil : entry.lastFailure)
+                issuer: name, keyCount: entry.keys?.keys.count ?? 0,
+                fetchedAt: entry.keys == nil ? nil : entry.fetchedAt,
+                consecutiveFailures: entry.failures,
+                lastFailure: entry.failures == 0 ? nil : entry.lastFailure)
         }
     }
 
@@ -148,7 +159,9 @@ package actor KeySetCache: VerificationKeySource {
         }
         let current = usable(issuer, at: now()) ?? keys
         // Without an answer from the issuer, it is unknown whether it has such a key now.
-        guard knows(current, keyID) || entry(issuer).failures == 0 else { throw unavailable(issuer) }
+        guard knows(current, keyID) || entry(issuer).failures == 0 else {
+            throw unavailable(issuer)
+        }
         return current
     }
 
@@ -166,7 +179,8 @@ package actor KeySetCache: VerificationKeySource {
 
     private func mayFetch(_ issuer: IssuerConfiguration, at time: Int64) -> Bool {
         let entry = entry(issuer)
-        return entry.fetch != nil || entry.nextAttempt <= time || entry.nextAttempt &- time > settings.mostRetry
+        return entry.fetch != nil || entry.nextAttempt <= time
+            || entry.nextAttempt &- time > settings.mostRetry
     }
 
     /// A set dated in the future was fetched before the clock was set back: its age is unknown.
@@ -178,8 +192,11 @@ package actor KeySetCache: VerificationKeySource {
     private func unavailable(_ issuer: IssuerConfiguration) -> KeysUnavailable {
         let entry = entry(issuer)
         return KeysUnavailable(
-            issuer: issuer.name, reason: entry.lastFailure.isEmpty ? "they were never fetched" : entry.lastFailure,
-            retryAfter: min(max(entry.nextAttempt == .min ? 1 : entry.nextAttempt &- now(), 1), settings.mostRetry))
+            issuer: issuer.name,
+            reason: entry.lastFailure.isEmpty ? "they were never fetched" : entry.lastFailure,
+            retryAfter: min(
+                max(entry.nextAttempt == .min ? 1 : entry.nextAttempt &- now(), 1),
+                settings.mostRetry))
     }
 
     // MARK: State
@@ -189,17 +206,23 @@ package actor KeySetCache: VerificationKeySource {
         return Entry(source: issuer.source)
     }
 
-    /// Ensures that there is an entry for the issuer as configured now, including the set stored before a restart.
+    /// Ensures that there is an entry for the issuer as configured now, including the set
+    /// stored before a restart.
     private func open(_ issuer: IssuerConfiguration) async {
-        if entries[issuer.name]?.source != issuer.source { entries[issuer.name] = Entry(source: issuer.source) }
+        if entries[issuer.name]?.source != issuer.source {
+            entries[issuer.name] = Entry(source: issuer.source)
+        }
         guard entries[issuer.name]?.isStorageRead == false, let storage else { return }
-        // Two simultaneous calls both read; the later one finds the set of the earlier one, or a newer one.
+        // Two simultaneous calls both read; the later one finds the set of
+        // the earlier one, or a newer one.
         let stored = await storage.load(issuer)
-        guard var entry = entries[issuer.name], entry.source == issuer.source, !entry.isStorageRead else { return }
+        guard var entry = entries[issuer.name], entry.source == issuer.source, !entry.isStorageRead
+        else { return }
         entry.isStorageRead = true
         entries[issuer.name] = entry
         guard let stored, let keys = try? JWKSet.parse(stored.document) else { return }
-        guard var entry = entries[issuer.name], entry.source == issuer.source, entry.keys == nil else { return }
+        guard var entry = entries[issuer.name], entry.source == issuer.source, entry.keys == nil
+        else { return }
         entry.keys = keys
         // After a clock was set back, old keys must not count as new.
         entry.fetchedAt = min(stored.fetchedAt, now())
@@ -221,7 +244,9 @@ package actor KeySetCache: VerificationKeySource {
             let keys = try JWKSet.parse(fetched.document)
             // A set without any usable key is a mistake: the last good one is better.
             guard !keys.keys.isEmpty else {
-                throw KeySetError("the key set has no usable key\(keys.unusable.first.map { " (\($0.reason))" } ?? "")")
+                throw KeySetError(
+                    "the key set has no usable key\(keys.unusable.first.map { " (\($0.reason))" } ?? "")"
+                )
             }
             await succeeded(issuer, fetched, keys)
         } catch {
@@ -229,11 +254,17 @@ package actor KeySetCache: VerificationKeySource {
         }
     }
 
-    private func succeeded(_ issuer: IssuerConfiguration, _ fetched: FetchedKeySet, _ keys: JWKSet) async {
+    private func succeeded(
+        _ issuer: IssuerConfiguration, _ fetched: FetchedKeySet, _ keys: JWKSet
+    ) async {
         guard var entry = entries[issuer.name], entry.source == issuer.source else { return }
         let time = now()
-        let freshness = fetched.maxAge.map { min(max($0, settings.leastFreshness), settings.mostFreshness) }
-        if entry.failures > 0 { logger.notice("issuer keys are available again", metadata: ["issuer": "\(issuer.name)"]) }
+        let freshness = fetched.maxAge.map {
+            min(max($0, settings.leastFreshness), settings.mostFreshness)
+        }
+        if entry.failures > 0 {
+            logger.notice("issuer keys are available again", metadata: ["issuer": "\(issuer.name)"])
+        }
         entry.keys = keys
         entry.fetchedAt = time
         entry.freshUntil = time &+ (freshness ?? settings.freshness)
@@ -242,7 +273,8 @@ package actor KeySetCache: VerificationKeySource {
         entry.fetch = nil
         entries[issuer.name] = entry
         await storage?.save(
-            StoredKeySet(document: fetched.document, fetchedAt: time, freshUntil: entry.freshUntil), of: issuer)
+            StoredKeySet(document: fetched.document, fetchedAt: time, freshUntil: entry.freshUntil),
+            of: issuer)
     }
 
     private func failed(_ issuer: IssuerConfiguration, _ reason: String) {
@@ -255,6 +287,8 @@ package actor KeySetCache: VerificationKeySource {
         entries[issuer.name] = entry
         logger.warning(
             "issuer keys cannot be fetched",
-            metadata: ["issuer": "\(issuer.name)", "detail": "\(reason)", "kept": "\(entry.keys != nil)"])
+            metadata: [
+                "issuer": "\(issuer.name)", "detail": "\(reason)", "kept": "\(entry.keys != nil)",
+            ])
     }
 }

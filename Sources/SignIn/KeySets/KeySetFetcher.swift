@@ -1,7 +1,7 @@
 // Fetches key sets over HTTPS, or from a file.
 
-import Database
 import AsyncHTTPClient
+import Database
 import Foundation
 import NIOCore
 import NIOSSL
@@ -10,7 +10,8 @@ import Transport
 /// A key set as received.
 package struct FetchedKeySet: Sendable, Hashable {
     package let document: [UInt8]
-    /// Seconds for which the issuer allows its use (`Cache-Control: max-age`); nil if it gives none.
+    /// Seconds for which the issuer allows its use
+    /// (`Cache-Control: max-age`); nil if it gives none.
     package let maxAge: Int64?
 
     package init(document: [UInt8], maxAge: Int64?) {
@@ -34,10 +35,11 @@ package protocol KeySetFetcher: Sendable {
 
 /// Addresses of key sets.
 package enum KeySetAddress {
-    /// The problem of an address, in words; nil if it may be fetched: `https:` with a host and without user, password or
-    /// fragment; `http:` if the host is loopback or `allowingHTTP`.
+    /// The problem of an address, in words; nil if it may be fetched: `https:` with a host and
+    /// without user, password or fragment; `http:` if the host is loopback or `allowingHTTP`.
     package static func objection(_ text: String, allowingHTTP: Bool = false) -> String? {
-        guard (1...2048).contains(text.utf8.count), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+        guard (1...2048).contains(text.utf8.count),
+            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty
         else { return "it is not a URL with a host" }
         guard parts.user == nil, parts.password == nil, parts.fragment == nil else {
@@ -76,7 +78,8 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         self.deadline = .seconds(deadline)
     }
 
-    /// The client that fetches key sets. No redirects, since a redirecting server would choose the keys, and no decompression.
+    /// The client that fetches key sets. No redirects, since a redirecting server would choose the
+    /// keys, and no decompression.
     package static var configuration: HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.requireForwardSecrecy()
@@ -96,8 +99,12 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         }
     }
 
-    private func get(_ address: String, _ allowsHTTP: Bool) async throws(KeySetFetchError) -> FetchedKeySet {
-        if let objection = KeySetAddress.objection(address, allowingHTTP: allowsHTTP) { throw KeySetFetchError(objection) }
+    private func get(
+        _ address: String, _ allowsHTTP: Bool
+    ) async throws(KeySetFetchError) -> FetchedKeySet {
+        if let objection = KeySetAddress.objection(address, allowingHTTP: allowsHTTP) {
+            throw KeySetFetchError(objection)
+        }
         do {
             var request = HTTPClientRequest(url: address)
             request.headers.add(name: "Accept", value: "application/jwk-set+json, application/json")
@@ -119,15 +126,19 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
             throw KeySetFetchError("the response is longer than \(JWKSet.maximumLength) octets")
         } catch let error as HTTPClientError {
             throw KeySetFetchError(
-                Self.late.contains(error) ? "no complete response in time" : "the request failed: \(error.shortDescription)")
+                Self.late.contains(error)
+                    ? "no complete response in time"
+                    : "the request failed: \(error.shortDescription)")
         } catch {
             throw KeySetFetchError("the request failed: \(Self.oneLine(error))")
         }
     }
 
-    /// The errors when the deadline passes: before there is a connection, while connecting, and after.
+    /// The errors when the deadline passes: before there is a connection,
+    /// while connecting, and after.
     private static let late: [HTTPClientError] = [
-        .deadlineExceeded, .readTimeout, .writeTimeout, .connectTimeout, .getConnectionFromPoolTimeout, .tlsHandshakeTimeout,
+        .deadlineExceeded, .readTimeout, .writeTimeout, .connectTimeout,
+        .getConnectionFromPoolTimeout, .tlsHandshakeTimeout,
     ]
 
     private func read(_ path: String) async throws(KeySetFetchError) -> FetchedKeySet {
@@ -154,7 +165,8 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         for directive in fields.joined(separator: ",").lowercased().split(separator: ",") {
             let text = directive.trimmingCharacters(in: .whitespaces)
             if text == "no-store" || text == "no-cache" { return 0 }
-            guard text.hasPrefix("max-age="), let seconds = Int64(text.dropFirst(8).trimmingCharacters(in: ["\""])), seconds >= 0
+            guard text.hasPrefix("max-age="),
+                let seconds = Int64(text.dropFirst(8).trimmingCharacters(in: ["\""])), seconds >= 0
             else { continue }
             least = min(least ?? seconds, seconds)
         }

@@ -2,8 +2,8 @@
 
 import Database
 import Foundation
-import Support
 import MailCrypto
+import Support
 
 /// The accepted signature algorithms of tokens (RFC 7518 section 3.1).
 package enum SignatureAlgorithm: String, SQLCodable, Sendable, Hashable, CaseIterable {
@@ -48,9 +48,12 @@ package struct VerificationKey: Sendable {
         self.key = .p256(key)
     }
 
-    /// An RSA key from modulus and exponent without leading zeros. Nil if the library does not accept it.
+    /// An RSA key from modulus and exponent without leading zeros. Nil if the
+    /// library does not accept it.
     init?(keyID: String, modulus: [UInt8], exponent: [UInt8]) {
-        guard let first = modulus.first, first != 0, let key = try? RSAPublicKey(modulus: modulus, exponent: exponent) else {
+        guard let first = modulus.first, first != 0,
+            let key = try? RSAPublicKey(modulus: modulus, exponent: exponent)
+        else {
             return nil
         }
         self.keyID = keyID
@@ -62,11 +65,15 @@ package struct VerificationKey: Sendable {
 }
 
 extension VerificationKey {
-    /// A P-256 key, or an RSA key with 2048 to 8192 bits, from a SubjectPublicKeyInfo in PEM, as a team registers it. Throws
-    /// for anything else.
+    /// A P-256 key, or an RSA key with 2048 to 8192 bits, from a SubjectPublicKeyInfo in PEM, as a
+    /// team registers it. Throws for anything else.
     package init(keyID: String, pem: String) throws(KeySetError) {
-        guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id must have 1 to 256 octets") }
-        guard let info = Self.octets(pem) else { throw KeySetError("not a public key in PEM (BEGIN PUBLIC KEY)") }
+        guard (1...256).contains(keyID.utf8.count) else {
+            throw KeySetError("a key id must have 1 to 256 octets")
+        }
+        guard let info = Self.octets(pem) else {
+            throw KeySetError("not a public key in PEM (BEGIN PUBLIC KEY)")
+        }
         if let key = try? P256PublicKey(publicKeyInfo: info) {
             self.init(keyID: keyID, key)
             return
@@ -89,7 +96,10 @@ extension VerificationKey {
         guard text.utf8.count <= 4096, text.hasPrefix(begin), text.hasSuffix(end),
             text.utf8.count > begin.utf8.count + end.utf8.count
         else { return nil }
-        return Data(base64Encoded: String(text.dropFirst(begin.count).dropLast(end.count).filter { !$0.isWhitespace })).map(
+        return Data(
+            base64Encoded: String(
+                text.dropFirst(begin.count).dropLast(end.count).filter { !$0.isWhitespace })
+        ).map(
             Array.init)
     }
 
@@ -106,8 +116,12 @@ extension VerificationKey {
 }
 
 extension P256PublicKey {
-    /// The members of a JWK that the thumbprint covers, in the order that RFC 7638 section 3.2 requires.
+    /// The members of a JWK that the thumbprint covers, in the order that RFC
+    /// 7638 section 3.2 requires.
     var jwk: JSONObject {
-        ["crv": "P-256", "kty": "EC", "x": .string(Base64URL.encode(x)), "y": .string(Base64URL.encode(y))]
+        [
+            "crv": "P-256", "kty": "EC", "x": .string(Base64URL.encode(x)),
+            "y": .string(Base64URL.encode(y)),
+        ]
     }
 }

@@ -15,12 +15,16 @@ package struct PasskeyRepository: Sendable {
 
     // MARK: Challenges
 
-    /// Octets of the random part and of the expiry time, which precede the code that authenticates both.
+    /// Octets of the random part and of the expiry time, which precede the code
+    /// that authenticates both.
     private static let (randomLength, timeLength) = (16, 8)
 
     /// A challenge for a browser, identified by its cookie. Nothing is stored until it is used.
-    package func challenge(_ ceremony: Ceremony, browser: String, now: Int64) throws(StoreFailure) -> [UInt8] {
-        let head = try SecureRandom.octets(Self.randomLength) + Self.octets(now + PasskeyLimits.challenge)
+    package func challenge(
+        _ ceremony: Ceremony, browser: String, now: Int64
+    ) throws(StoreFailure) -> [UInt8] {
+        let head =
+            try SecureRandom.octets(Self.randomLength) + Self.octets(now + PasskeyLimits.challenge)
         return head + code(head, ceremony, browser)
     }
 
@@ -29,21 +33,28 @@ package struct PasskeyRepository: Sendable {
     }
 
     private func code(_ head: [UInt8], _ ceremony: Ceremony, _ browser: String) -> [UInt8] {
-        page.secrets.hash(.passkeyChallenge, browser, context: "\(ceremony.rawValue) \(Hex.encode(head))")
+        page.secrets.hash(
+            .passkeyChallenge, browser, context: "\(ceremony.rawValue) \(Hex.encode(head))")
     }
 
     /// The expiry time of a challenge made here; nil if it is invalid or expired.
-    private func expiry(_ challenge: [UInt8], _ ceremony: Ceremony, browser: String, now: Int64) -> Int64? {
+    private func expiry(
+        _ challenge: [UInt8], _ ceremony: Ceremony, browser: String, now: Int64
+    ) -> Int64? {
         let length = Self.randomLength + Self.timeLength
         guard challenge.count > length else { return nil }
         let head = Array(challenge[..<length])
         let expiry = head.suffix(Self.timeLength).reduce(Int64(0)) { $0 << 8 | Int64($1) }
-        guard constantTimeEqual(Array(challenge[length...]), code(head, ceremony, browser)), expiry > now else { return nil }
+        guard constantTimeEqual(Array(challenge[length...]), code(head, ceremony, browser)),
+            expiry > now
+        else { return nil }
         return expiry
     }
 
     /// Records that a challenge was used; returns whether this was the first time.
-    private func use(_ connection: any DatabaseConnection, _ challenge: [UInt8], expiry: Int64) throws(StoreFailure) -> Bool {
+    private func use(
+        _ connection: any DatabaseConnection, _ challenge: [UInt8], expiry: Int64
+    ) throws(StoreFailure) -> Bool {
         try connection.run(
             """
             INSERT INTO used_challenges (challenge_hash, expires_at) VALUES (\(SHA256.hash(challenge)), \(expiry))
@@ -71,7 +82,8 @@ package struct PasskeyRepository: Sendable {
                 }
                 return try Passkey(
                     number: row["id"], credentialID: row["credential_id"],
-                    name: String(decoding: try sealer.open(name, .passkeyName(user: user)), as: UTF8.self),
+                    name: String(
+                        decoding: try sealer.open(name, .passkeyName(user: user)), as: UTF8.self),
                     isBackedUp: row["backed_up"], host: row["rp_id"], createdAt: row["created_at"],
                     lastUsedAt: row["last_used_at"])
             }
@@ -79,11 +91,13 @@ package struct PasskeyRepository: Sendable {
     }
 
     /// Adds the passkey that a browser made.
-    /// - Parameter roots: certificates of trusted makers, which can attest a device; the passkey is accepted without
-    ///   attestation too.
-    /// - Throws: `invalid` for a registration that was not made here, `exists` for a known passkey, `limit`.
+    /// - Parameter roots: certificates of trusted makers, which can attest a device; the passkey is
+    ///   accepted without attestation too.
+    /// - Throws: `invalid` for a registration that was not made here, `exists` for a
+    ///   known passkey, `limit`.
     package func add(
-        user id: String, _ party: RelyingParty, clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8],
+        user id: String, _ party: RelyingParty, clientData: [UInt8], attestationObject: [UInt8],
+        challenge: [UInt8],
         browser: String, name: String, roots: [Certificate] = [], _ change: Change
     ) throws(StoreFailure) {
         guard let expiry = expiry(challenge, .create, browser: browser, now: change.now) else {
@@ -101,9 +115,12 @@ package struct PasskeyRepository: Sendable {
             guard try use(connection, challenge, expiry: expiry) else {
                 throw .refused(.invalid, "this passkey was added already")
             }
-            let count: Int = try connection.value("SELECT COUNT(*) AS count FROM passkeys WHERE user_id = \(user)") ?? 0
+            let count: Int =
+                try connection.value(
+                    "SELECT COUNT(*) AS count FROM passkeys WHERE user_id = \(user)") ?? 0
             guard count < PasskeyLimits.perUser else {
-                throw .refused(.limit, "there are \(PasskeyLimits.perUser) passkeys: remove one first")
+                throw .refused(
+                    .limit, "there are \(PasskeyLimits.perUser) passkeys: remove one first")
             }
             let sealed = try sealer.seal(Array(name.utf8), .passkeyName(user: user), connection)
             let number: Int64? = try connection.value(
@@ -118,21 +135,29 @@ package struct PasskeyRepository: Sendable {
                 """)
             guard let number else { throw .refused(.exists, "this passkey is known already") }
             try connection.audit(change, "passkey.add", "user:\(id)", "passkey \(number)")
-            try Self.tell(tracker, user, "create", isSynced: made.authenticatorData.flags.contains(.backupEligible))
-            if count == 0 { try tracker.note(.assuranceLevelChange, of: .user(user), detail: "mail phr increase") }
+            try Self.tell(
+                tracker, user, "create",
+                isSynced: made.authenticatorData.flags.contains(.backupEligible))
+            if count == 0 {
+                try tracker.note(
+                    .assuranceLevelChange, of: .user(user), detail: "mail phr increase")
+            }
         }
     }
 
     /// An attestation that leads to no known root counts neither for nor against the passkey.
     private static func register(
-        _ party: RelyingParty, _ clientData: [UInt8], _ attestationObject: [UInt8], _ challenge: [UInt8], _ roots: [Certificate]
+        _ party: RelyingParty, _ clientData: [UInt8], _ attestationObject: [UInt8],
+        _ challenge: [UInt8], _ roots: [Certificate]
     ) throws(WebAuthnError) -> RelyingParty.Registration {
         do throws(WebAuthnError) {
             return try party.register(
-                clientData: clientData, attestationObject: attestationObject, challenge: challenge, roots: roots)
+                clientData: clientData, attestationObject: attestationObject, challenge: challenge,
+                roots: roots)
         } catch {
             guard error.step == .trust else { throw error }
-            return try party.register(clientData: clientData, attestationObject: attestationObject, challenge: challenge)
+            return try party.register(
+                clientData: clientData, attestationObject: attestationObject, challenge: challenge)
         }
     }
 
@@ -148,15 +173,21 @@ package struct PasskeyRepository: Sendable {
         try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let isSynced: Bool? = try connection.value(
-                "DELETE FROM passkeys WHERE id = \(number) AND user_id = \(user) RETURNING backup_eligible")
+                "DELETE FROM passkeys WHERE id = \(number) AND user_id = \(user) RETURNING backup_eligible"
+            )
             guard let isSynced else { throw .refused(.notFound, "there is no such passkey") }
             try connection.audit(change, "passkey.remove", "user:\(id)", "passkey \(number)")
             try Self.tell(tracker, user, "delete", isSynced: isSynced)
-            if try connection.row("SELECT id FROM passkeys WHERE user_id = \(user) LIMIT 1") == nil {
-                let app = try connection.row("SELECT user_id FROM authenticators WHERE user_id = \(user)")
-                if app == nil { try connection.run("UPDATE users SET two_factor = 0 WHERE id = \(user)") }
+            if try connection.row("SELECT id FROM passkeys WHERE user_id = \(user) LIMIT 1") == nil
+            {
+                let app = try connection.row(
+                    "SELECT user_id FROM authenticators WHERE user_id = \(user)")
+                if app == nil {
+                    try connection.run("UPDATE users SET two_factor = 0 WHERE id = \(user)")
+                }
                 let level = app == nil ? "mail" : "mfa"
-                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "phr \(level) decrease")
+                try tracker.note(
+                    .assuranceLevelChange, of: .user(user), detail: "phr \(level) decrease")
             }
         }
     }
@@ -167,7 +198,8 @@ package struct PasskeyRepository: Sendable {
         _ tracker: AccountChangeTracker, _ user: Int64, _ change: String, isSynced: Bool
     ) throws(StoreFailure) {
         try tracker.note(
-            .credentialChange, of: .user(user), detail: "\(change) \(isSynced ? "fido2-platform" : "fido2-roaming")")
+            .credentialChange, of: .user(user),
+            detail: "\(change) \(isSynced ? "fido2-platform" : "fido2-roaming")")
     }
 
     // MARK: Signing in
@@ -202,11 +234,14 @@ package struct PasskeyRepository: Sendable {
     ///   - browser: the cookie of the browser that the challenge was for.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
-        _ party: RelyingParty, credentialID: [UInt8], clientData: [UInt8], authenticatorData: [UInt8], signature: [UInt8],
-        userHandle: [UInt8]?, challenge: [UInt8], browser: String, replacing old: String?, now: Int64
+        _ party: RelyingParty, credentialID: [UInt8], clientData: [UInt8],
+        authenticatorData: [UInt8], signature: [UInt8],
+        userHandle: [UInt8]?, challenge: [UInt8], browser: String, replacing old: String?,
+        now: Int64
     ) throws(StoreFailure) -> PasskeySignIn {
         guard let expiry = expiry(challenge, .get, browser: browser, now: now) else {
-            return .refused(userID: nil, reason: "the challenge belongs to another browser, or is too old")
+            return .refused(
+                userID: nil, reason: "the challenge belongs to another browser, or is too old")
         }
         guard let known = try known(credentialID) else { return .unknown }
         guard userHandle == nil || userHandle == self.userHandle(known.userID) else {
@@ -215,14 +250,16 @@ package struct PasskeyRepository: Sendable {
         let data: AuthenticatorData
         do throws(WebAuthnError) {
             data = try party.authenticate(
-                clientData: clientData, authenticatorData: authenticatorData, signature: signature, challenge: challenge,
+                clientData: clientData, authenticatorData: authenticatorData, signature: signature,
+                challenge: challenge,
                 known: known.credential)
         } catch {
             return .refused(userID: known.userID, reason: error.description)
         }
         let session = try SecretHash.newToken()
         // The write does not wait for the disk: after a power failure, the user signs in again.
-        let outcome = try database.write(.relaxed) { connection throws(StoreFailure) -> PasskeySignIn in
+        let outcome = try database.write(.relaxed) {
+            connection throws(StoreFailure) -> PasskeySignIn in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }
@@ -234,11 +271,19 @@ package struct PasskeyRepository: Sendable {
                     last_used_at = \(now)
                 WHERE id = \(known.number) AND sign_count = \(Int64(known.credential.signCount))
                 """)
-            guard changed == 1 else { return .refused(userID: known.userID, reason: "it was removed or used at the same time") }
+            guard changed == 1 else {
+                return .refused(
+                    userID: known.userID, reason: "it was removed or used at the same time")
+            }
             let inbox: Int64? = try connection.value(
-                "SELECT id FROM inboxes WHERE user_id = \(known.user) AND is_default = 1 AND verified_at IS NOT NULL")
-            guard let inbox else { return .refused(userID: known.userID, reason: "the user has no confirmed inbox") }
-            try page.open(connection, session, of: (known.user, inbox), by: .passkey, replacing: old, now: now)
+                "SELECT id FROM inboxes WHERE user_id = \(known.user) AND is_default = 1 AND verified_at IS NOT NULL"
+            )
+            guard let inbox else {
+                return .refused(userID: known.userID, reason: "the user has no confirmed inbox")
+            }
+            try page.open(
+                connection, session, of: (known.user, inbox), by: .passkey, replacing: old, now: now
+            )
             return .session(session)
         }
         if case .session = outcome { page.hasSignedIn(known.user) }

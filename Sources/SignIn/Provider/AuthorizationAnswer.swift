@@ -8,16 +8,21 @@ import Support
 package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomReflectable {
     package let code: String
     package let identityToken: String
-    /// The `user` object, which an app gets once: the name if its scopes include it, and the same address as in the token.
+    /// The `user` object, which an app gets once: the name if its scopes include it, and the same
+    /// address as in the token.
     package let user: JSONObject?
 
-    /// - Parameter name: as the user gave it now, which may be empty; nil if they gave none, and the stored one is used.
-    package init(_ issued: IssuedCode, name: PersonName?, _ maker: TokenMaker) throws(StoreFailure) {
+    /// - Parameter name: as the user gave it now, which may be empty; nil if they gave none, and
+    ///   the stored one is used.
+    package init(_ issued: IssuedCode, name: PersonName?, _ maker: TokenMaker) throws(StoreFailure)
+    {
         code = issued.code
         identityToken = try maker.token(issued.subject, code: issued.code)
         var user: JSONObject = [:]
         if issued.deliversProfile {
-            if UserScope.haveName(issued.subject.scopes), let name = Self.name(name ?? PersonName(stored: issued.userName)) {
+            if UserScope.haveName(issued.subject.scopes),
+                let name = Self.name(name ?? PersonName(stored: issued.userName))
+            {
                 user["name"] = .object(name)
             }
             user.setEmail(issued.subject.email)
@@ -37,12 +42,13 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
 }
 
 extension AuthorizationResponse {
-    /// The response to the app. `user` is only sent by form or message: names and addresses must not enter the browser's
-    /// history.
+    /// The response to the app. `user` is only sent by form or message: names and addresses must
+    /// not enter the browser's history.
     package init(_ asked: AuthenticationRequest, _ answer: AuthorizationAnswer) {
         let isHidden = asked.target.mode == .formPost || asked.target.mode == .webMessage
         self.init(
-            asked.target, code: answer.code, identityToken: asked.responseType == .codeIDToken ? answer.identityToken : nil,
+            asked.target, code: answer.code,
+            identityToken: asked.responseType == .codeIDToken ? answer.identityToken : nil,
             user: isHidden ? answer.user.map { JSONValue.object($0).text } : nil)
     }
 }

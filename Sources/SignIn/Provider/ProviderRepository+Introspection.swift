@@ -20,8 +20,12 @@ package struct ValidToken: Sendable, Hashable {
 extension ProviderRepository {
     /// The token, if it is valid and was issued to an app of the client's team; nil for any other.
     /// A backend may check a token that another app of its team got.
-    package func introspect(token: String, client: ProviderClient, now: Int64) throws(StoreFailure) -> ValidToken? {
-        let (access, refresh) = (secrets.hash(.accessToken, token), secrets.hash(.refreshToken, token))
+    package func introspect(
+        token: String, client: ProviderClient, now: Int64
+    ) throws(StoreFailure) -> ValidToken? {
+        let (access, refresh) = (
+            secrets.hash(.accessToken, token), secrets.hash(.refreshToken, token)
+        )
         let row = try database.row(
             """
             SELECT a.client_id, x.scopes, x.expires_at, NULL AS created_at, n.sub, x.refresh_id
@@ -44,6 +48,7 @@ extension ProviderRepository {
         // A user's token whose consent ended.
         guard sub != nil || signIn == nil else { return nil }
         return try ValidToken(
-            clientID: row["client_id"], scope: row["scopes"], sub: sub, expiresAt: row["expires_at"], issuedAt: row["created_at"])
+            clientID: row["client_id"], scope: row["scopes"], sub: sub,
+            expiresAt: row["expires_at"], issuedAt: row["created_at"])
     }
 }

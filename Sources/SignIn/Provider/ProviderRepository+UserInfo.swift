@@ -14,7 +14,8 @@ package struct UserInfo: Sendable, CustomStringConvertible, CustomReflectable {
 }
 
 extension ProviderRepository {
-    /// The user of an access token; nil if it is unknown, has expired, its consent ended, or it is a client's own token.
+    /// The user of an access token; nil if it is unknown, has expired, its consent ended, or it
+    /// is a client's own token.
     package func userInfo(accessToken token: String, now: Int64) throws(StoreFailure) -> UserInfo? {
         let hash = secrets.hash(.accessToken, token)
         // A write: during a transfer, this moves the grant with its app, as a refresh does.
@@ -31,12 +32,16 @@ extension ProviderRepository {
                 """)
             guard let row else { return nil }
             let client = try ProviderClient(
-                clientID: row["client_id"], appNumber: row["app_id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
-                teamID: row["handle"], keys: [], isPublic: row["is_public"], identityTokenAlgorithm: row["id_token_algorithm"])
-            guard let account = try account(connection, grant: row["grant_id"], client, now: now) else { return nil }
+                clientID: row["client_id"], appNumber: row["app_id"], groupNumber: row["group_id"],
+                teamNumber: row["team_id"],
+                teamID: row["handle"], keys: [], isPublic: row["is_public"],
+                identityTokenAlgorithm: row["id_token_algorithm"])
+            guard let account = try account(connection, grant: row["grant_id"], client, now: now)
+            else { return nil }
             let scopes = Self.scopes(try row["scopes"])
             let subject = try subject(
-                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
+                connection, clientID: client.clientID, group: client.groupNumber, account: account,
+                scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
                 method: AuthenticationMethod(row: row), sessionID: nil, now: now)
             guard UserScope.haveName(scopes) else { return UserInfo(subject: subject, name: nil) }

@@ -1,13 +1,13 @@
 // Codes and tokens: issued, exchanged, refreshed and ended. Only keyed hashes of them are stored.
 
-import Database
 import Accounts
+import Database
 import InternetMessage
 import MailCrypto
 import Support
 
-/// Issues codes and tokens. Everything that a call issues is written first, in the transaction in which `finish` makes the
-/// response: if the response cannot be made, nothing remains.
+/// Issues codes and tokens. Everything that a call issues is written first, in the transaction in
+/// which `finish` makes the response: if the response cannot be made, nothing remains.
 package struct ProviderRepository: Sendable {
     let grants: GrantRepository
     let users: UserRepository
@@ -32,7 +32,9 @@ package struct ProviderRepository: Sendable {
         let code = try Self.token("pc_")
         return try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let app = try app(connection, request)
-            if request.scopes.contains(UserScope.email) { try refuseUnreachable(connection, request.grant.userID) }
+            if request.scopes.contains(UserScope.email) {
+                try refuseUnreachable(connection, request.grant.userID)
+            }
             var grant = request.grant
             if grant.realUserStatus == nil {
                 grant.givenStatus = try statuses?.status(connection, of: request, now: change.now)
@@ -60,13 +62,17 @@ package struct ProviderRepository: Sendable {
                     \(sessionID), \(change.now + ProviderLifetime.code))
                 """)
             let subject = try subject(
-                connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account,
+                connection, clientID: request.grant.clientID, group: given.grant.group.number,
+                account: given.account,
                 scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
-                authenticatedAt: request.authenticatedAt, method: request.method, sessionID: sessionID, now: change.now)
+                authenticatedAt: request.authenticatedAt, method: request.method,
+                sessionID: sessionID, now: change.now)
             let isNamed = given.deliversProfile && UserScope.haveName(request.scopes)
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
             let answer = try finish(
-                IssuedCode(code: code, subject: subject, deliversProfile: given.deliversProfile, userName: name))
+                IssuedCode(
+                    code: code, subject: subject, deliversProfile: given.deliversProfile,
+                    userName: name))
             try keep(answer, connection)
             return answer
         }
@@ -75,7 +81,9 @@ package struct ProviderRepository: Sendable {
     /// The user that `user_hint` names for this client. The hint is the `sub` that the client's
     /// team knows. After a move of the app it may also be the `sub` that the earlier team knew,
     /// even if the user's grant has not moved yet. Nil for anything else.
-    package func userID(hint sub: String, clientID: String, now: Int64) throws(StoreFailure) -> String? {
+    package func userID(
+        hint sub: String, clientID: String, now: Int64
+    ) throws(StoreFailure) -> String? {
         try database.read { connection throws(StoreFailure) in
             let (team, group) = try connection.appGroup(clientID: clientID)
             return try connection.value(
@@ -90,7 +98,9 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws(StoreFailure) {
+    private func refuseUnreachable(
+        _ connection: any DatabaseConnection, _ user: String
+    ) throws(StoreFailure) {
         let verified = try connection.row(
             """
             SELECT id FROM inboxes WHERE user_id = (SELECT id FROM users WHERE handle = \(user)) AND verified_at IS NOT NULL
@@ -103,7 +113,8 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Tokens
 
-    /// Exchanges a code for an access token and a refresh token. A second use of a code ends the tokens of the first.
+    /// Exchanges a code for an access token and a refresh token. A second use of a code ends
+    /// the tokens of the first.
     /// - Parameter challenge: SHA-256 of the `code_verifier`; nil if the client sent none.
     package func redeem<T: Sendable>(
         code: String, client: ProviderClient, redirectURI: String, challenge: [UInt8]?, now: Int64,
@@ -120,21 +131,27 @@ package struct ProviderRepository: Sendable {
                 """)
             guard let row else {
                 let ended = try connection.run(
-                    "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND \(SQL.filter("app_id")) = \(client.appNumber)")
+                    "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND \(SQL.filter("app_id")) = \(client.appNumber)"
+                )
                 return (
                     .refused(
                         .invalid(
-                            ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid")),
+                            ended > 0
+                                ? "the code was used before: the tokens it gave are revoked"
+                                : "the code is not valid")),
                     nil
                 )
             }
             let (grant, generation): (Int64, Int64) = try (row["grant_id"], row["generation"])
             guard try row["app_id"] == client.appNumber, try row["expires_at"] > now,
-                try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation
+                try row["state"] == Grant.State.authorized,
+                try row["grant_generation"] == generation
             else { return (.refused(.invalid("the code is not valid")), nil) }
             let asked: String = try row["redirect_uri"]
             guard asked.hasSameOctets(as: redirectURI) else {
-                return (.refused(.invalid("redirect_uri differs from that of the authorization")), nil)
+                return (
+                    .refused(.invalid("redirect_uri differs from that of the authorization")), nil
+                )
             }
             if let problem = Self.verifierProblem(asked: try row["challenge"], given: challenge) {
                 return (.refused(.invalid(problem)), nil)
@@ -157,12 +174,16 @@ package struct ProviderRepository: Sendable {
                     \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(sessionID), \(now))
                 RETURNING id
                 """)
-            let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
+            let access = try accessToken(
+                connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
             let subject = try subject(
-                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
-                nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt,
+                connection, clientID: client.clientID, group: client.groupNumber, account: account,
+                scopes: Self.scopes(scopes),
+                nonce: row["nonce"], status: row["real_user_status"], orgID: orgID,
+                authenticatedAt: authenticatedAt,
                 method: method, sessionID: sessionID, now: now)
-            let tokens = IssuedTokens(accessToken: access, refreshToken: refresh.text, subject: subject)
+            let tokens = IssuedTokens(
+                accessToken: access, refreshToken: refresh.text, subject: subject)
             return (.issued(try finish(tokens)), grant)
         }
         if let grant {
@@ -173,12 +194,14 @@ package struct ProviderRepository: Sendable {
         return outcome
     }
 
-    /// Another access token for a refresh token, as long as the grant lives; for a public app the next refresh token too.
+    /// Another access token for a refresh token, as long as the grant lives; for a public app
+    /// the next refresh token too.
     /// - Parameters:
     ///   - asked: the scopes of this request (RFC 6749 section 6); nil for all granted ones.
     ///   - dailyLimit: the most refreshes with one token on one day (UTC).
     package func refresh<T: Sendable>(
-        token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
+        token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int,
+        now: Int64,
         finish: (IssuedTokens) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> TokenOutcome<T> {
         let given = RefreshToken(token)
@@ -191,33 +214,44 @@ package struct ProviderRepository: Sendable {
                 FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id
                 WHERE r.token_hash = \(hash) OR r.family_hash = \(given.familyHash(secrets))
                 """)
-            guard let row, try row["app_id"] == client.appNumber, next != nil || !client.isPublic else {
+            guard let row, try row["app_id"] == client.appNumber, next != nil || !client.isPublic
+            else {
                 return .refused(.invalid("the refresh token is not valid"))
             }
             let isPresent = try constantTimeEqual(row["token_hash"], hash)
             if !isPresent {
-                let (former, rotatedAt): ([UInt8]?, Int64?) = try (row["former_hash"], row["rotated_at"])
+                let (former, rotatedAt): ([UInt8]?, Int64?) = try (
+                    row["former_hash"], row["rotated_at"]
+                )
                 let isLast = former.map { constantTimeEqual($0, hash) } ?? false
                 guard isLast, let rotatedAt, now - rotatedAt <= RefreshToken.patience else {
-                    try connection.run("DELETE FROM refresh_tokens WHERE id = \(row["id"] as Int64)")
-                    return .refused(.invalid("the refresh token was used before: the tokens of this sign-in are revoked"))
+                    try connection.run(
+                        "DELETE FROM refresh_tokens WHERE id = \(row["id"] as Int64)")
+                    return .refused(
+                        .invalid(
+                            "the refresh token was used before: the tokens of this sign-in are revoked"
+                        ))
                 }
             }
             let (number, generation): (Int64, Int64) = try (row["id"], row["generation"])
-            guard try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation else {
+            guard try row["state"] == Grant.State.authorized,
+                try row["grant_generation"] == generation
+            else {
                 return .refused(.invalid("the user's consent was revoked"))
             }
             let granted = Self.scopes(try row["scopes"])
             let scopes = asked ?? granted
             guard scopes.isSubset(of: granted) else { return .refused(.scope) }
-            guard let account = try account(connection, grant: row["grant_id"], client, now: now) else {
+            guard let account = try account(connection, grant: row["grant_id"], client, now: now)
+            else {
                 return .refused(.invalid("the refresh token is not valid"))
             }
             let day = Day.number(now)
             let uses: Int = try row["used_day"] == day ? row["uses"] : 0
             guard uses < dailyLimit else { return .refused(.tooMany) }
             try connection.run(
-                "UPDATE refresh_tokens SET used_day = \(day), uses = \(uses + 1) WHERE id = \(number)")
+                "UPDATE refresh_tokens SET used_day = \(day), uses = \(uses + 1) WHERE id = \(number)"
+            )
             if isPresent, let next {
                 try connection.run(
                     """
@@ -226,24 +260,34 @@ package struct ProviderRepository: Sendable {
                     """)
             }
             let access = try accessToken(
-                connection, app: client.appNumber, refresh: number, scopes: Self.text(scopes), now: now)
+                connection, app: client.appNumber, refresh: number, scopes: Self.text(scopes),
+                now: now)
             let subject = try subject(
-                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
+                connection, clientID: client.clientID, group: client.groupNumber, account: account,
+                scopes: scopes, nonce: nil,
                 status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
                 method: AuthenticationMethod(row: row), sessionID: row["sid"], now: now)
-            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: next?.text, subject: subject)))
+            return .issued(
+                try finish(
+                    IssuedTokens(accessToken: access, refreshToken: next?.text, subject: subject)))
         }
     }
 
     /// An access token for the client itself.
-    package func clientToken(_ client: ProviderClient, scope: String, now: Int64) throws(StoreFailure) -> String {
+    package func clientToken(
+        _ client: ProviderClient, scope: String, now: Int64
+    ) throws(StoreFailure) -> String {
         try database.write(.durable) { connection throws(StoreFailure) in
-            try accessToken(connection, app: client.appNumber, refresh: nil, scopes: scope, now: now)
+            try accessToken(
+                connection, app: client.appNumber, refresh: nil, scopes: scope, now: now)
         }
     }
 
-    /// The holder of an access token; nil if the token is unknown, has expired, or its consent ended.
-    package func holder(accessToken token: String, now: Int64) throws(StoreFailure) -> AccessTokenHolder? {
+    /// The holder of an access token; nil if the token is unknown, has
+    /// expired, or its consent ended.
+    package func holder(
+        accessToken token: String, now: Int64
+    ) throws(StoreFailure) -> AccessTokenHolder? {
         let row = try database.row(
             """
             SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
@@ -255,7 +299,9 @@ package struct ProviderRepository: Sendable {
                 WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))
             """)
         return try row.map { row throws(StoreFailure) in
-            try AccessTokenHolder(clientID: row["client_id"], teamID: row["handle"], scopes: Self.scopes(row["scopes"]))
+            try AccessTokenHolder(
+                clientID: row["client_id"], teamID: row["handle"],
+                scopes: Self.scopes(row["scopes"]))
         }
     }
 
@@ -271,14 +317,17 @@ package struct ProviderRepository: Sendable {
         return try row.map { row throws(StoreFailure) in
             try AppCaller(
                 clientID: row["client_id"], group: row["group_id"],
-                team: APIKey.TeamName(id: row["handle"], number: row["team_id"]), scopes: Self.scopes(row["scopes"]))
+                team: APIKey.TeamName(id: row["handle"], number: row["team_id"]),
+                scopes: Self.scopes(row["scopes"]))
         }
     }
 
-    /// Revokes a token. For a user's token, ends the grant with all its codes and tokens, and notifies endpoints. For a
-    /// client's own token, ends only that token. A public client proves only that it has the token: only the token and others
-    /// from the same sign-in end.
-    package func revoke(token: String, client: ProviderClient, _ change: Change) throws(StoreFailure) -> RevocationOutcome {
+    /// Revokes a token. For a user's token, ends the grant with all its codes and tokens, and
+    /// notifies endpoints. For a client's own token, ends only that token. A public client proves
+    /// only that it has the token: only the token and others from the same sign-in end.
+    package func revoke(
+        token: String, client: ProviderClient, _ change: Change
+    ) throws(StoreFailure) -> RevocationOutcome {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let (access, refresh) = (secrets.hash(.accessToken, token), RefreshToken(token))
             let row = try connection.row(
@@ -296,28 +345,34 @@ package struct ProviderRepository: Sendable {
             }
             guard !client.isPublic else {
                 let signIn: Int64? = try row["id"]
-                return try connection.run("DELETE FROM refresh_tokens WHERE id = \(signIn)") > 0 ? .revoked : .unknown
+                return try connection.run("DELETE FROM refresh_tokens WHERE id = \(signIn)") > 0
+                    ? .revoked : .unknown
             }
             // The new team's endpoint is notified of its own account.
-            try TransferRepository.move(connection, grant: number, addresses: grants.addresses, change)
+            try TransferRepository.move(
+                connection, grant: number, addresses: grants.addresses, change)
             let grant = try connection.row(
                 """
                 SELECT g.account_id, g.group_id, p.primary_client_id FROM grants g JOIN app_groups p ON p.id = g.group_id
                 WHERE g.id = \(number)
                 """)
             guard let grant else { return .unknown }
-            let (account, group): (Int64, AppGroup) = try (grant["account_id"], AppGroup(row: grant))
+            let (account, group): (Int64, AppGroup) = try (
+                grant["account_id"], AppGroup(row: grant)
+            )
             try tracker.snapshot(.account(account))
-            return try connection.revoke(account: account, group: group, at: change.now, change) ? .revoked : .unknown
+            return try connection.revoke(account: account, group: group, at: change.now, change)
+                ? .revoked : .unknown
         }
     }
 
-    /// Deletes expired codes, access tokens, assertions and requests, at most 1,000 of each at a time; returns the largest of
-    /// the four counts.
+    /// Deletes expired codes, access tokens, assertions and requests, at most 1,000 of each at a
+    /// time; returns the largest of the four counts.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try [
-                ("authorization_codes", "code_hash"), ("access_tokens", "token_hash"), ("client_assertions", "jti_hash"),
+                ("authorization_codes", "code_hash"), ("access_tokens", "token_hash"),
+                ("client_assertions", "jti_hash"),
                 ("pending_requests", "id"),
             ].map { table, key throws(StoreFailure) in
                 try connection.run(
@@ -331,7 +386,8 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Parts
 
-    /// The app of a request. Refused if there is none, or if the redirect URI is not registered for it.
+    /// The app of a request. Refused if there is none, or if the redirect URI
+    /// is not registered for it.
     private func app(
         _ connection: any DatabaseConnection, _ request: ProviderAuthorization
     ) throws(StoreFailure) -> Int64 {
@@ -341,19 +397,25 @@ package struct ProviderRepository: Sendable {
             SELECT a.id, r.app_id AS registered FROM apps a
             LEFT JOIN app_redirects r ON r.app_id = a.id AND r.uri = \(request.redirectURI) WHERE a.client_id = \(clientID)
             """)
-        guard let row else { throw .refused(.notFound, "there is no app \(clientID): see postern app list") }
+        guard let row else {
+            throw .refused(.notFound, "there is no app \(clientID): see postern app list")
+        }
         let id: Int64 = try row["id"]
         guard try row["registered"] as Int64? == nil else { return id }
         // A redirect URI on a loopback address has a port that changes with each start.
-        let registered: [String] = try connection.values("SELECT uri FROM app_redirects WHERE app_id = \(id)")
-        guard registered.contains(where: { RedirectURI.matches(request.redirectURI, registered: $0) }) else {
+        let registered: [String] = try connection.values(
+            "SELECT uri FROM app_redirects WHERE app_id = \(id)")
+        guard
+            registered.contains(where: { RedirectURI.matches(request.redirectURI, registered: $0) })
+        else {
             throw .refused(.invalid, "this redirect_uri is not registered for app \(clientID)")
         }
         return id
     }
 
     private func accessToken(
-        _ connection: any DatabaseConnection, app: Int64, refresh: Int64?, scopes: String, now: Int64
+        _ connection: any DatabaseConnection, app: Int64, refresh: Int64?, scopes: String,
+        now: Int64
     ) throws(StoreFailure) -> String {
         let token = try Self.token(SecretHash.accessTokenPrefix)
         try connection.run(
@@ -384,8 +446,10 @@ package struct ProviderRepository: Sendable {
     /// - Parameter group: the group of apps that the token is for: each group moves by its own
     ///   transfer, or stays.
     func subject(
-        _ connection: any DatabaseConnection, clientID: String, group: Int64, account: Account, scopes: Set<String>,
-        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod,
+        _ connection: any DatabaseConnection, clientID: String, group: Int64, account: Account,
+        scopes: Set<String>,
+        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64,
+        method: AuthenticationMethod,
         sessionID: String?, now: Int64
     ) throws(StoreFailure) -> TokenSubject {
         let transferSub: String? = try connection.value(
@@ -398,9 +462,11 @@ package struct ProviderRepository: Sendable {
             """)
         return TokenSubject(
             clientID: clientID, sub: account.sub, scopes: scopes,
-            email: scopes.contains(UserScope.email) ? try inboxes.email(connection, account) : nil, nonce: nonce,
+            email: scopes.contains(UserScope.email) ? try inboxes.email(connection, account) : nil,
+            nonce: nonce,
             realUserStatus: status,
-            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub, method: method, sessionID: sessionID)
+            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub,
+            method: method, sessionID: sessionID)
     }
 
     /// The problem of a `code_verifier` (RFC 7636 section 4.6); nil if there is none.
@@ -411,22 +477,32 @@ package struct ProviderRepository: Sendable {
         switch (asked, given) {
         case (nil, nil): nil
         case (.some, nil): "code_verifier is missing: the authorization had a code_challenge"
-        case (nil, .some): "code_verifier is for authorizations with a code_challenge; this one had none"
+        case (nil, .some):
+            "code_verifier is for authorizations with a code_challenge; this one had none"
         case (let asked?, let given?):
-            constantTimeEqual(asked, given) ? nil : "code_verifier does not belong to the authorization's code_challenge"
+            constantTimeEqual(asked, given)
+                ? nil : "code_verifier does not belong to the authorization's code_challenge"
         }
     }
 
-    private static func token(_ prefix: String) throws(StoreFailure) -> String { prefix + (try SecretHash.newToken()) }
-    private static func text(_ scopes: Set<String>) -> String { scopes.sorted().joined(separator: " ") }
-    static func scopes(_ text: String) -> Set<String> { Set(text.split(separator: " ").map(String.init)) }
+    private static func token(_ prefix: String) throws(StoreFailure) -> String {
+        prefix + (try SecretHash.newToken())
+    }
+    private static func text(_ scopes: Set<String>) -> String {
+        scopes.sorted().joined(separator: " ")
+    }
+    static func scopes(_ text: String) -> Set<String> {
+        Set(text.split(separator: " ").map(String.init))
+    }
 }
 
 extension AuthenticationMethod {
     /// From the columns `amr` and `acr`.
     init(row: SQLRow) throws(StoreFailure) {
         let text: String? = try row["amr"]
-        self.init(references: Set((text ?? "").split(separator: " ").map(String.init)), contextClass: try row["acr"])
+        self.init(
+            references: Set((text ?? "").split(separator: " ").map(String.init)),
+            contextClass: try row["acr"])
     }
 
     /// The stored form; nil if nothing is known.

@@ -8,7 +8,8 @@ import Support
 package enum ProviderLifetime {
     package static let code: Int64 = 300
     package static let accessToken: Int64 = 3_600
-    /// Refresh tokens of one grant and app: one for each device on which a user signed in. A new one replaces the oldest.
+    /// Refresh tokens of one grant and app: one for each device on which a user signed in. A new
+    /// one replaces the oldest.
     package static let refreshTokensPerGrant = 50
 }
 
@@ -31,7 +32,8 @@ package struct ProviderAuthorization: Sendable {
     package var session: Int64?
 
     package init(
-        grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?, challenge: [UInt8]?,
+        grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?,
+        challenge: [UInt8]?,
         orgID: String?,
         authenticatedAt: Int64
     ) {
@@ -59,7 +61,9 @@ package struct AuthenticationMethod: Sendable, Hashable {
 
     /// How surely the user signed in.
     package var level: SignInLevel {
-        if let contextClass, contextClass.hasSameOctets(as: AuthenticationClass.passkey.rawValue) { return .passkey }
+        if let contextClass, contextClass.hasSameOctets(as: AuthenticationClass.passkey.rawValue) {
+            return .passkey
+        }
         return references.contains { $0.hasSameOctets(as: "mfa") } ? .twoFactor : .any
     }
 }
@@ -116,8 +120,8 @@ package struct IssuedTokens: Sendable, CustomStringConvertible, CustomReflectabl
 
 /// Why no token is issued.
 package enum GrantRefusal: Error, Sendable, Hashable {
-    /// `invalid_grant`: unknown, expired, used, revoked, another client's, or for another redirect URI. The client learns only
-    /// this text.
+    /// `invalid_grant`: unknown, expired, used, revoked, another client's, or for another redirect
+    /// URI. The client learns only this text.
     case invalid(String)
     /// `invalid_scope`: the request exceeds the granted scopes.
     case scope

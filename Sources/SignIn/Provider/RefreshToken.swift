@@ -33,11 +33,18 @@ struct RefreshToken: Sendable {
 
     func hash(_ secrets: SecretHash) -> [UInt8] { secrets.hash(.refreshToken, text) }
 
-    func familyHash(_ secrets: SecretHash) -> [UInt8]? { family.map { secrets.hash(.refreshToken, $0, context: "family") } }
+    func familyHash(_ secrets: SecretHash) -> [UInt8]? {
+        family.map { secrets.hash(.refreshToken, $0, context: "family") }
+    }
 
     /// The next token of the family: always the same, and only our secret can compute it. Nil for
     /// an app that is not public.
     func next(_ secrets: SecretHash) -> RefreshToken? {
-        family.map { RefreshToken($0 + Base32.characters(fromRandom: secrets.hash(.refreshToken, text, context: "next"))) }
+        family.map {
+            RefreshToken(
+                $0
+                    + Base32.characters(
+                        fromRandom: secrets.hash(.refreshToken, text, context: "next")))
+        }
     }
 }

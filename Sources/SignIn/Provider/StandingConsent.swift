@@ -32,7 +32,8 @@ extension StandingConsent: CustomStringConvertible, CustomReflectable {
 extension ProviderRepository {
     /// The data that the team of an app has from a user; nil for none. Refused (`notFound`) if the
     /// app or the user does not exist.
-    package func consent(user id: String, clientID: String) throws(StoreFailure) -> StandingConsent? {
+    package func consent(user id: String, clientID: String) throws(StoreFailure) -> StandingConsent?
+    {
         // One statement, because every step of a sign-in reads this.
         let row = try database.row(
             """
@@ -77,5 +78,6 @@ extension ProviderRepository {
 
     /// Scopes are words with a space between.
     private static let hasEmail: SQL = "' ' || t.scopes || ' ' LIKE '% email %'"
-    private static let hasName: SQL = "(' ' || t.scopes || ' ' LIKE '% name %' OR ' ' || t.scopes || ' ' LIKE '% profile %')"
+    private static let hasName: SQL =
+        "(' ' || t.scopes || ' ' LIKE '% name %' OR ' ' || t.scopes || ' ' LIKE '% profile %')"
 }

@@ -5,7 +5,8 @@ import Database
 
 /// Decides within the transaction of an authorization.
 package protocol StatusSource: Sendable {
-    /// The status of a user for an app at its first request or after a revocation; nil if the user has one.
+    /// The status of a user for an app at its first request or after a revocation;
+    /// nil if the user has one.
     /// - Parameter now: seconds since 1970.
     func status(
         _ connection: any DatabaseConnection, of request: ProviderAuthorization, now: Int64

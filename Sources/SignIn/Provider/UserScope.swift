@@ -12,5 +12,7 @@ package enum UserScope {
     package static let all: Set<String> = [openid, email, name, profile]
 
     /// Whether the scopes include the user's name.
-    package static func haveName(_ scopes: Set<String>) -> Bool { scopes.contains(name) || scopes.contains(profile) }
+    package static func haveName(_ scopes: Set<String>) -> Bool {
+        scopes.contains(name) || scopes.contains(profile)
+    }
 }

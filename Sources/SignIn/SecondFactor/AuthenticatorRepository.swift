@@ -1,4 +1,5 @@
-// Authenticator apps of users: set up and removed on the page, and asked for a code after the first factor.
+// Authenticator apps of users: set up and removed on the page, and asked for a code
+// after the first factor.
 
 import Accounts
 import Database
@@ -7,7 +8,8 @@ import Support
 
 /// How many codes of an authenticator app are tried.
 package enum AuthenticatorLimits {
-    /// Wrong codes of a user in `period`, from all browsers and networks: a guess hits with 3 in a million.
+    /// Wrong codes of a user in `period`, from all browsers and networks: a guess
+    /// hits with 3 in a million.
     package static let wrongCodes = 10
     /// Seconds.
     package static let period: Int64 = 6 * 3_600
@@ -25,7 +27,9 @@ package struct SecondFactors: Sendable, Hashable {
     /// Whether every sign-in of the user needs two factors.
     package let isRequired: Bool
 
-    package init(authenticatorSince: Int64?, authenticatorUsedAt: Int64?, passkeys: Int, isRequired: Bool) {
+    package init(
+        authenticatorSince: Int64?, authenticatorUsedAt: Int64?, passkeys: Int, isRequired: Bool
+    ) {
         self.authenticatorSince = authenticatorSince
         self.authenticatorUsedAt = authenticatorUsedAt
         self.passkeys = passkeys
@@ -80,26 +84,31 @@ package struct AuthenticatorRepository: Sendable {
         let expiresAt: Int64
     }
 
-    /// A new secret, and the value that the form of its first code contains: only that session can use it.
+    /// A new secret, and the value that the form of its first code contains: only
+    /// that session can use it.
     package func newSecret(
         session: PageSession, now: Int64
     ) throws(StoreFailure) -> (secret: [UInt8], sealed: String) {
         let secret = try SecureRandom.octets(OneTimePassword.secretLength)
-        let value = NewSecret(secret: secret, session: session.number, expiresAt: now + AuthenticatorLimits.setUp)
+        let value = NewSecret(
+            secret: secret, session: session.number, expiresAt: now + AuthenticatorLimits.setUp)
         return (secret, try sealing.seal(value, .authenticator))
     }
 
     /// The secret of a form; nil if it is not of this session, or too old.
     package func secret(_ sealed: String, session: PageSession, now: Int64) -> [UInt8]? {
-        guard let value: NewSecret = sealing.open(sealed, .authenticator), value.session == session.number,
+        guard let value: NewSecret = sealing.open(sealed, .authenticator),
+            value.session == session.number,
             value.expiresAt > now
         else { return nil }
         return value.secret
     }
 
-    /// Sets up an authenticator app with its first code, and counts that code as the session's second factor.
-    /// From now on every sign-in of the user needs two factors: the app serves for nothing else.
-    /// - Returns: false for a wrong code. A wrong one costs nothing: whoever has the form has the secret.
+    /// Sets up an authenticator app with its first code, and counts that code as the
+    /// session's second factor. From now on every sign-in of the user needs two factors:
+    /// the app serves for nothing else.
+    /// - Returns: false for a wrong code. A wrong one costs nothing: whoever has
+    ///   the form has the secret.
     /// - Throws: `exists` if the user has one.
     package func add(
         session: PageSession, secret: [UInt8], code: String, _ change: Change
@@ -119,44 +128,53 @@ package struct AuthenticatorRepository: Sendable {
             guard added == 1 else {
                 throw .refused(.exists, "an authenticator app is set up already: remove it first")
             }
-            try connection.run("UPDATE page_sessions SET second_at = \(change.now) WHERE id = \(session.number)")
+            try connection.run(
+                "UPDATE page_sessions SET second_at = \(change.now) WHERE id = \(session.number)")
             try connection.run("UPDATE users SET two_factor = 1 WHERE id = \(user)")
             try connection.audit(change, "authenticator.add", "user:\(session.userID)")
             try tracker.note(.credentialChange, of: .user(user), detail: "create app")
             if try !hasPasskey(connection, user) {
-                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "mail mfa increase")
+                try tracker.note(
+                    .assuranceLevelChange, of: .user(user), detail: "mail mfa increase")
             }
         }
         return true
     }
 
-    /// Removes the authenticator app. Where no second factor is left, sign-ins need one factor again.
+    /// Removes the authenticator app. Where no second factor is left,
+    /// sign-ins need one factor again.
     /// - Throws: `notFound` if there is none.
     package func remove(user id: String, _ change: Change) throws(StoreFailure) {
         try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            guard try connection.run("DELETE FROM authenticators WHERE user_id = \(user)") == 1 else {
+            guard try connection.run("DELETE FROM authenticators WHERE user_id = \(user)") == 1
+            else {
                 throw .refused(.notFound, "no authenticator app is set up")
             }
             try connection.audit(change, "authenticator.remove", "user:\(id)")
             try tracker.note(.credentialChange, of: .user(user), detail: "delete app")
             if try !hasPasskey(connection, user) {
                 try connection.run("UPDATE users SET two_factor = 0 WHERE id = \(user)")
-                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "mfa mail decrease")
+                try tracker.note(
+                    .assuranceLevelChange, of: .user(user), detail: "mfa mail decrease")
             }
         }
     }
 
-    private func hasPasskey(_ connection: any DatabaseConnection, _ user: Int64) throws(StoreFailure) -> Bool {
+    private func hasPasskey(
+        _ connection: any DatabaseConnection, _ user: Int64
+    ) throws(StoreFailure) -> Bool {
         try connection.row("SELECT id FROM passkeys WHERE user_id = \(user) LIMIT 1") != nil
     }
 
     /// Whether every sign-in of a user needs two factors.
     /// - Throws: `unmet` if the user has no second factor yet.
-    package func require(_ isRequired: Bool, user id: String, _ change: Change) throws(StoreFailure) {
+    package func require(_ isRequired: Bool, user id: String, _ change: Change) throws(StoreFailure)
+    {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            let app = try connection.row("SELECT user_id FROM authenticators WHERE user_id = \(user)")
+            let app = try connection.row(
+                "SELECT user_id FROM authenticators WHERE user_id = \(user)")
             let hasPasskey = try hasPasskey(connection, user)
             guard !isRequired || app != nil || hasPasskey else {
                 throw .refused(.unmet, "add a passkey or an authenticator app first")
@@ -166,28 +184,34 @@ package struct AuthenticatorRepository: Sendable {
         }
     }
 
-    /// Removes the authenticator app and all passkeys of a user who lost them, and ends all sessions. The user signs in by a code
-    /// to an inbox then, and makes a new second factor where one is required.
+    /// Removes the authenticator app and all passkeys of a user who lost them, and ends all
+    /// sessions. The user signs in by a code to an inbox then, and makes a new second
+    /// factor where one is required.
     /// - Parameter reason: for the audit.
     package func recover(user id: String, reason: String, _ change: Change) throws(StoreFailure) {
         try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let apps = try connection.run("DELETE FROM authenticators WHERE user_id = \(user)")
-            let passkeys = try connection.rows("DELETE FROM passkeys WHERE user_id = \(user) RETURNING backup_eligible")
+            let passkeys = try connection.rows(
+                "DELETE FROM passkeys WHERE user_id = \(user) RETURNING backup_eligible")
             for row in passkeys {
                 let kind = try row["backup_eligible"] ? "fido2-platform" : "fido2-roaming"
                 try tracker.note(.credentialChange, of: .user(user), detail: "delete \(kind)")
             }
-            if apps > 0 { try tracker.note(.credentialChange, of: .user(user), detail: "delete app") }
+            if apps > 0 {
+                try tracker.note(.credentialChange, of: .user(user), detail: "delete app")
+            }
             if apps > 0 || !passkeys.isEmpty {
                 let level = passkeys.isEmpty ? "mfa" : "phr"
-                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "\(level) mail decrease")
+                try tracker.note(
+                    .assuranceLevelChange, of: .user(user), detail: "\(level) mail decrease")
             }
             try tracker.note(.sessionRevoked, of: .user(user))
             try connection.endSessions("user_id = \(user)", now: change.now)
             try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
             try connection.run(
-                "UPDATE users SET two_factor = 0, browser_generation = browser_generation + 1 WHERE id = \(user)")
+                "UPDATE users SET two_factor = 0, browser_generation = browser_generation + 1 WHERE id = \(user)"
+            )
             try connection.audit(change, "user.recover", "user:\(id)", reason)
         }
     }
@@ -196,11 +220,14 @@ package struct AuthenticatorRepository: Sendable {
 
     /// Takes a code as the second factor of a session. A code counts once, on all hosts.
     /// - Parameter code: as typed. What cannot be a code is no try.
-    package func prove(session: PageSession, code: String, now: Int64) throws(StoreFailure) -> AuthenticatorResult {
+    package func prove(
+        session: PageSession, code: String, now: Int64
+    ) throws(StoreFailure) -> AuthenticatorResult {
         guard let digits = TypedCode.digits(code) else { return .wrong }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
-            // Counted before the comparison and in one statement, so that simultaneous tries cannot exceed the limit.
+            // Counted before the comparison and in one statement, so that
+            // simultaneous tries cannot exceed the limit.
             let row = try connection.row(
                 """
                 UPDATE authenticators SET
@@ -212,16 +239,22 @@ package struct AuthenticatorRepository: Sendable {
                 RETURNING secret_key, secret_sealed, used_step
                 """)
             guard let row, let sealed = try SealedValue(row: row, "secret") else {
-                let since: Int64? = try connection.value("SELECT wrong_since FROM authenticators WHERE user_id = \(user)")
-                return since.map { .tooMany(max(1, $0 + AuthenticatorLimits.period - now)) } ?? .none
+                let since: Int64? = try connection.value(
+                    "SELECT wrong_since FROM authenticators WHERE user_id = \(user)")
+                return since.map { .tooMany(max(1, $0 + AuthenticatorLimits.period - now)) }
+                    ?? .none
             }
             let secret = try sealer.open(sealed, .authenticator(user: user))
-            guard let step = OneTimePassword.step(of: digits, secret, at: now), try step > row["used_step"] else {
+            guard let step = OneTimePassword.step(of: digits, secret, at: now),
+                try step > row["used_step"]
+            else {
                 return .wrong
             }
             try connection.run(
-                "UPDATE authenticators SET used_step = \(step), wrong = 0, last_used_at = \(now) WHERE user_id = \(user)")
-            try connection.run("UPDATE page_sessions SET second_at = \(now) WHERE id = \(session.number)")
+                "UPDATE authenticators SET used_step = \(step), wrong = 0, last_used_at = \(now) WHERE user_id = \(user)"
+            )
+            try connection.run(
+                "UPDATE page_sessions SET second_at = \(now) WHERE id = \(session.number)")
             let subject = "user:\(session.userID)"
             try connection.audit(Change(actor: subject, now: now), "page.second-factor", subject)
             return .accepted

@@ -3,13 +3,15 @@
 import MailCrypto
 import Support
 
-/// Codes of six digits that change every 30 seconds, by HMAC-SHA-1: the only kind that every authenticator app makes.
+/// Codes of six digits that change every 30 seconds, by HMAC-SHA-1: the only kind that every
+/// authenticator app makes.
 package enum OneTimePassword {
     /// Seconds for which an app shows one code.
     package static let period: Int64 = 30
     /// Octets of a secret: those of the digest (RFC 4226 section 4).
     package static let secretLength = 20
-    /// Steps before and after the current one whose codes are accepted, for a phone whose clock is wrong (RFC 6238 section 5.2).
+    /// Steps before and after the current one whose codes are accepted, for a phone whose clock is
+    /// wrong (RFC 6238 section 5.2).
     private static let tolerance: Int64 = 1
 
     /// - Parameter time: seconds since 1970.
@@ -22,7 +24,8 @@ package enum OneTimePassword {
         let start = Int(mac[mac.count - 1] & 0xF)
         let number = mac[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
         let digits = Array(String(number % 1_000_000).utf8)
-        return String(decoding: [UInt8](repeating: 0x30, count: 6 - digits.count) + digits, as: UTF8.self)
+        return String(
+            decoding: [UInt8](repeating: 0x30, count: 6 - digits.count) + digits, as: UTF8.self)
     }
 
     /// The step that a code belongs to; nil if it is not valid now.
@@ -31,7 +34,8 @@ package enum OneTimePassword {
     ///   - time: seconds since 1970.
     package static func step(of digits: String, _ secret: [UInt8], at time: Int64) -> Int64? {
         var found: Int64?
-        // All are compared, whatever the result: the time does not show how wrong the phone's clock is.
+        // All are compared, whatever the result: the time does not show
+        // how wrong the phone's clock is.
         for step in step(at: time) - tolerance...step(at: time) + tolerance
         where constantTimeEqual(Array(digits.utf8), Array(code(secret, step: step).utf8)) {
             found = step
@@ -39,7 +43,8 @@ package enum OneTimePassword {
         return found
     }
 
-    /// What an app reads to set itself up: `otpauth://totp/SERVICE:ACCOUNT?secret=…&issuer=SERVICE`.
+    /// What an app reads to set itself up:
+    /// `otpauth://totp/SERVICE:ACCOUNT?secret=…&issuer=SERVICE`.
     /// - Parameter account: what the app shows below the service's name.
     package static func setUpURI(_ secret: [UInt8], service: String, account: String) -> String {
         let (service, account) = (FormEncoding.encode(service), FormEncoding.encode(account))

@@ -24,7 +24,8 @@ package enum SignInLevel: String, SQLCodable, Sendable, CaseIterable, Comparable
     }
 }
 
-/// Values of `acr` that the built-in page gives, and takes in `acr_values` (OpenID Connect EAP ACR Values).
+/// Values of `acr` that the built-in page gives, and takes in `acr_values` (OpenID
+/// Connect EAP ACR Values).
 package enum AuthenticationClass: String, Sendable, CaseIterable {
     /// Phishing-resistant.
     case passkey = "phr"
@@ -38,10 +39,11 @@ package enum AuthenticationClass: String, Sendable, CaseIterable {
         }
     }
 
-    /// The level that a request asks for: that of the weakest class that it names, since each is enough for it. `any` if it
-    /// names none of them.
+    /// The level that a request asks for: that of the weakest class that it names, since each is
+    /// enough for it. `any` if it names none of them.
     package static func level(_ classes: [String]) -> SignInLevel {
-        classes.compactMap { word in allCases.first { $0.rawValue.hasSameOctets(as: word) }?.level }.min() ?? .any
+        classes.compactMap { word in allCases.first { $0.rawValue.hasSameOctets(as: word) }?.level }
+            .min() ?? .any
     }
 }
 
@@ -49,7 +51,8 @@ package enum AuthenticationClass: String, Sendable, CaseIterable {
 package struct SignInLevelRepository: Sendable {
     let database: any Database
 
-    /// What an app requires: the higher of its own level and its team's. `any` if there is no such app.
+    /// What an app requires: the higher of its own level and its team's. `any`
+    /// if there is no such app.
     package func level(clientID: String) throws(StoreFailure) -> SignInLevel {
         let row = try database.row(
             """
@@ -57,7 +60,9 @@ package struct SignInLevelRepository: Sendable {
             JOIN teams t ON t.id = g.team_id WHERE a.client_id = \(clientID)
             """)
         return try row.map { row throws(StoreFailure) in
-            let (own, teams): (SignInLevel, SignInLevel) = try (row["sign_in_level"], row["team_level"])
+            let (own, teams): (SignInLevel, SignInLevel) = try (
+                row["sign_in_level"], row["team_level"]
+            )
             return max(own, teams)
         } ?? .any
     }
@@ -66,7 +71,8 @@ package struct SignInLevelRepository: Sendable {
     package func level(team id: String) throws(StoreFailure) -> SignInLevel {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id).number
-            return try connection.value("SELECT sign_in_level FROM teams WHERE id = \(team)") ?? .any
+            return try connection.value("SELECT sign_in_level FROM teams WHERE id = \(team)")
+                ?? .any
         }
     }
 
@@ -88,11 +94,14 @@ package struct SignInLevelRepository: Sendable {
     }
 
     /// Throws `notFound`.
-    package func set(_ level: SignInLevel, team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
+    package func set(
+        _ level: SignInLevel, team id: String, clientID: String, _ change: Change
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let app = try connection.app(team: id, clientID: clientID)
             try connection.run("UPDATE apps SET sign_in_level = \(level) WHERE id = \(app)")
-            try connection.audit(change, "app.sign-in", "team:\(id)", "\(clientID) \(level.rawValue)")
+            try connection.audit(
+                change, "app.sign-in", "team:\(id)", "\(clientID) \(level.rawValue)")
         }
     }
 }

@@ -66,7 +66,8 @@ package struct BrowserName: Sendable, Hashable {
 
     package init?(stored: String) {
         let parts = stored.split(separator: "/")
-        guard parts.count == 2, let family = Family(rawValue: String(parts[0])), let system = System(rawValue: String(parts[1]))
+        guard parts.count == 2, let family = Family(rawValue: String(parts[0])),
+            let system = System(rawValue: String(parts[1]))
         else { return nil }
         (self.family, self.system) = (family, system)
     }

@@ -27,7 +27,8 @@ package enum FormOutcome: Sendable, Hashable {
     fileprivate init?(stored: String) {
         let parts = stored.split(separator: " ", omittingEmptySubsequences: false)
         switch (parts.first, parts.count) {
-        case ("led", 3): self = .led(to: String(parts[1]), telling: parts[2].isEmpty ? nil : String(parts[2]))
+        case ("led", 3):
+            self = .led(to: String(parts[1]), telling: parts[2].isEmpty ? nil : String(parts[2]))
         case ("done", 1): self = .done
         case ("refused", 1): self = .refused
         default: return nil
@@ -57,9 +58,11 @@ extension PortalRepository {
     /// - Parameter now: seconds since 1970.
     package func beginForm(_ mark: [UInt8], now: Int64) throws(StoreFailure) -> FormTurn {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            try connection.run("DELETE FROM page_repeats WHERE began_at <= \(now - Self.repetition)")
+            try connection.run(
+                "DELETE FROM page_repeats WHERE began_at <= \(now - Self.repetition)")
             let isFirst = try connection.run(
-                "INSERT INTO page_repeats (mark, began_at) VALUES (\(mark), \(now)) ON CONFLICT (mark) DO NOTHING")
+                "INSERT INTO page_repeats (mark, began_at) VALUES (\(mark), \(now)) ON CONFLICT (mark) DO NOTHING"
+            )
             guard isFirst == 0 else { return .first }
             return try turn(connection, mark) ?? .first
         }
@@ -67,11 +70,15 @@ extension PortalRepository {
 
     /// The outcome of a form that another request answers.
     package func turn(of mark: [UInt8]) throws(StoreFailure) -> FormTurn {
-        try database.read { connection throws(StoreFailure) in try turn(connection, mark) ?? .first }
+        try database.read { connection throws(StoreFailure) in try turn(connection, mark) ?? .first
+        }
     }
 
-    private func turn(_ connection: any SQLQuerying, _ mark: [UInt8]) throws(StoreFailure) -> FormTurn? {
-        guard let row = try connection.row("SELECT outcome FROM page_repeats WHERE mark = \(mark)") else { return nil }
+    private func turn(
+        _ connection: any SQLQuerying, _ mark: [UInt8]
+    ) throws(StoreFailure) -> FormTurn? {
+        guard let row = try connection.row("SELECT outcome FROM page_repeats WHERE mark = \(mark)")
+        else { return nil }
         let outcome: String? = try row["outcome"]
         return outcome.map { FormOutcome(stored: $0).map(FormTurn.repeated) ?? .first } ?? .underWay
     }
@@ -81,7 +88,8 @@ extension PortalRepository {
     package func endForm(_ mark: [UInt8], _ outcome: FormOutcome?) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             if let outcome {
-                try connection.run("UPDATE page_repeats SET outcome = \(outcome.stored) WHERE mark = \(mark)")
+                try connection.run(
+                    "UPDATE page_repeats SET outcome = \(outcome.stored) WHERE mark = \(mark)")
             } else {
                 try connection.run("DELETE FROM page_repeats WHERE mark = \(mark)")
             }

@@ -30,14 +30,18 @@ package struct LogoutRepository: Sendable {
 
     /// The apps that have notices due now, by number.
     package func waitingApps(now: Int64) throws(StoreFailure) -> [Int64] {
-        try database.values("SELECT DISTINCT app_id FROM logout_notices WHERE next_attempt_at <= \(now) ORDER BY app_id")
+        try database.values(
+            "SELECT DISTINCT app_id FROM logout_notices WHERE next_attempt_at <= \(now) ORDER BY app_id"
+        )
     }
 
     /// Takes notices of an app that are due, the oldest first. Taking a notice postpones it: if
     /// this host fails, another host tries again after the delay.
     /// - Parameter delay: seconds until the next attempt, by the number of attempts including this
     ///   one.
-    package func take(app: Int64, limit: Int, now: Int64, delay: (Int) -> Int64) throws(StoreFailure) -> [LogoutNotice] {
+    package func take(
+        app: Int64, limit: Int, now: Int64, delay: (Int) -> Int64
+    ) throws(StoreFailure) -> [LogoutNotice] {
         try database.write(.durable) { connection throws(StoreFailure) in
             let rows = try connection.rows(
                 """
@@ -61,8 +65,10 @@ package struct LogoutRepository: Sendable {
                     """)
                 taken.append(
                     try LogoutNotice(
-                        number: number, clientID: row["client_id"], uri: uri, algorithm: row["id_token_algorithm"],
-                        subject: row["sub"], sessionID: row["sid"], id: row["jti"], attempts: attempts,
+                        number: number, clientID: row["client_id"], uri: uri,
+                        algorithm: row["id_token_algorithm"],
+                        subject: row["sub"], sessionID: row["sid"], id: row["jti"],
+                        attempts: attempts,
                         createdAt: row["created_at"]))
             }
             return taken
@@ -115,7 +121,9 @@ extension DatabaseConnection {
             WHERE s.session_id IN (SELECT id FROM page_sessions WHERE \(condition)) ORDER BY s.session_id, s.app_id
             """)
         for row in told {
-            let (app, subject, session): (Int64, String, String) = try (row["app_id"], row["sub"], row["sid"])
+            let (app, subject, session): (Int64, String, String) = try (
+                row["app_id"], row["sub"], row["sid"]
+            )
             try run(
                 """
                 INSERT INTO logout_notices (app_id, sub, sid, jti, created_at, next_attempt_at)
@@ -134,8 +142,12 @@ extension DatabaseConnection {
 
     /// Replaces the browser's old session by a new one. Apps continue with the new session if it
     /// belongs to the same user.
-    func replace(session old: Int64, of former: Int64, by new: Int64, of user: Int64, now: Int64) throws(StoreFailure) {
-        if former == user { try run("UPDATE app_sessions SET session_id = \(new) WHERE session_id = \(old)") }
+    func replace(
+        session old: Int64, of former: Int64, by new: Int64, of user: Int64, now: Int64
+    ) throws(StoreFailure) {
+        if former == user {
+            try run("UPDATE app_sessions SET session_id = \(new) WHERE session_id = \(old)")
+        }
         try endSessions("id = \(old)", now: now)
     }
 }

@@ -1,7 +1,7 @@
 // The user's own page: links for sign-in, and sessions.
 
-import Database
 import Accounts
+import Database
 import InternetMessage
 import MailCrypto
 import Support
@@ -28,20 +28,24 @@ package enum SignInMethod: String, SQLCodable, Sendable {
     /// At the operator's OpenID provider.
     case upstream
 
-    /// The authentication method reported to apps. A passkey is requested with user verification. Without attestation it is
-    /// unknown whether its key is in hardware, so neither `hwk` nor `swk` is given.
+    /// The authentication method reported to apps. A passkey is requested with user
+    /// verification. Without attestation it is unknown whether its key is in hardware, so
+    /// neither `hwk` nor `swk` is given.
     /// - Parameter said: the methods that the provider reported.
     /// - Parameter hasSecond: whether a code of an authenticator app followed.
     func authentication(_ said: Set<String>, hasSecond: Bool = false) -> AuthenticationMethod {
         let first =
             switch self {
             case .mail: AuthenticationMethod(references: ["otp"])
-            case .passkey: AuthenticationMethod(references: ["mfa", "user"], contextClass: AuthenticationClass.passkey.rawValue)
+            case .passkey:
+                AuthenticationMethod(
+                    references: ["mfa", "user"], contextClass: AuthenticationClass.passkey.rawValue)
             case .upstream: AuthenticationMethod(references: said)
             }
         guard hasSecond, self != .passkey else { return first }
         return AuthenticationMethod(
-            references: Set(first.references + ["mfa", "otp"]), contextClass: AuthenticationClass.twoFactor.rawValue)
+            references: Set(first.references + ["mfa", "otp"]),
+            contextClass: AuthenticationClass.twoFactor.rawValue)
     }
 }
 
@@ -74,11 +78,13 @@ package struct PageSession: Sendable, Hashable {
     /// Seconds since 1970.
     package let createdAt: Int64
     package let method: SignInMethod
-    /// When the user proved their identity, which at the operator's provider may have been earlier; seconds since 1970.
+    /// When the user proved their identity, which at the operator's provider may have been
+    /// earlier; seconds since 1970.
     package let authenticatedAt: Int64
     /// The authentication method, as reported to apps.
     package let authentication: AuthenticationMethod
-    /// When the user's data is to be deleted, in seconds since 1970; nil if no deletion is scheduled.
+    /// When the user's data is to be deleted, in seconds since 1970; nil if
+    /// no deletion is scheduled.
     package let deletesAt: Int64?
     /// Whether every sign-in of the user needs two factors.
     package let needsTwoFactors: Bool
@@ -116,21 +122,24 @@ package struct PortalRepository: Sendable {
     let lifetime: SessionLifetime
     var database: any Database { events.database }
 
-    /// A link for a user with this verified inbox, or a person who may become a user with it; nil for anyone else. Any spelling
-    /// of a mailbox is accepted, and the link goes to the verified one. Throws `limit` beyond a limit.
+    /// A link for a user with this verified inbox, or a person who may become a user with it; nil
+    /// for anyone else. Any spelling of a mailbox is accepted, and the link goes to the verified
+    /// one. Throws `limit` beyond a limit.
     /// - Parameters:
     ///   - browser: the cookie of the requesting browser; the link works only there.
     ///   - request: the handle of the app's request that the browser continues with; nil for none.
     ///     A browser may have several.
     ///   - network: the widest network that the request counts for; nil if it is not known.
     package func signInLink(
-        for inbox: InboxAddress, browser: String, request: String? = nil, network: String? = nil, rules: SignUpRules = .closed,
+        for inbox: InboxAddress, browser: String, request: String? = nil, network: String? = nil,
+        rules: SignUpRules = .closed,
         limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink? {
         let tab = SignInTab(browser: browser, request: request)
         let network = network.map { secrets.hash(.network, $0) }
         let search = inboxes.index.search(inbox.revealed)
-        let found = try database.read { connection throws(StoreFailure) -> (Int64, String, Int64)? in
+        let found = try database.read {
+            connection throws(StoreFailure) -> (Int64, String, Int64)? in
             let rows = try connection.rows(
                 """
                 SELECT i.user_id, u.handle, i.number,
@@ -140,7 +149,8 @@ package struct PortalRepository: Sendable {
                     AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
                 """)
             guard let first = rows.first else { return nil }
-            // If two users have different spellings of one mailbox, only the exact spelling decides.
+            // If two users have different spellings of one mailbox,
+            // only the exact spelling decides.
             let (user, isExact): (Int64, Bool) = try (first["user_id"], first["is_exact"])
             if !isExact, rows.count > 1, try rows[1]["user_id"] != user { return nil }
             return try (user, first["handle"], first["number"])
@@ -155,7 +165,9 @@ package struct PortalRepository: Sendable {
                 }
                 return try signUpCode(for: inbox, tab, network: network, limits: limits, now: now)
             }
-            return try link(.signIn, user: user, id: id, inbox: number, tab, network: network, limits: limits, now: now)
+            return try link(
+                .signIn, user: user, id: id, inbox: number, tab, network: network, limits: limits,
+                now: now)
         } catch  where error.isRefusal {
             try addCode(tab, now: now)
             throw error
@@ -166,14 +178,18 @@ package struct PortalRepository: Sendable {
     package func deletionLink(
         for session: PageSession, browser: String, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink {
-        let user = try database.read { connection throws(StoreFailure) in try connection.userNumber(session.userID) }
+        let user = try database.read { connection throws(StoreFailure) in
+            try connection.userNumber(session.userID)
+        }
         return try link(
-            .deletion, user: user, id: session.userID, inbox: session.inboxNumber, SignInTab(browser: browser, request: nil),
+            .deletion, user: user, id: session.userID, inbox: session.inboxNumber,
+            SignInTab(browser: browser, request: nil),
             network: nil, limits: limits, now: now)
     }
 
     private func link(
-        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, _ tab: SignInTab, network: [UInt8]?,
+        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, _ tab: SignInTab,
+        network: [UInt8]?,
         limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink {
         let token = try SecretHash.newToken()
@@ -181,8 +197,10 @@ package struct PortalRepository: Sendable {
         let link = try database.write(.durable) { connection throws(StoreFailure) in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
-                purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
-                user: user, source: NoticeSource(network: network, domain: nil), limits: limits, now: now)
+                purpose == .signIn ? .signIn : .deletion,
+                index: inboxes.index.search(inbox.address.revealed).canonical,
+                user: user, source: NoticeSource(network: network, domain: nil), limits: limits,
+                now: now)
             let number = try connection.inserted(
                 """
                 INSERT INTO page_links
@@ -191,7 +209,8 @@ package struct PortalRepository: Sendable {
                     \(secrets.hash(.browser, tab.browser)), \(user), \(inbox.id), \(request), \(now),
                     \(now + PageLifetime.link)) RETURNING id
                 """)
-            var link = PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
+            var link = PageLink(
+                userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
             if purpose == .signIn {
                 link.code = try addCode(connection, link: number, user: user, tab, now: now)
             }
@@ -220,8 +239,13 @@ package struct PortalRepository: Sendable {
             WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
                 AND purpose = \(purpose) AND expires_at > \(now)
             """)
-        guard let wanted else { return purpose == .signIn ? try signUpState(of: token, browser: browser, now: now) : .gone }
-        guard let browser, constantTimeEqual(wanted, secrets.hash(.browser, browser)) else { return .otherBrowser }
+        guard let wanted else {
+            return purpose == .signIn
+                ? try signUpState(of: token, browser: browser, now: now) : .gone
+        }
+        guard let browser, constantTimeEqual(wanted, secrets.hash(.browser, browser)) else {
+            return .otherBrowser
+        }
         return .good
     }
 
@@ -247,17 +271,22 @@ package struct PortalRepository: Sendable {
 
     private var sealing: SealedTokens { SealedTokens(secrets: secrets) }
 
-    /// Uses a link and opens a session; returns its token for the cookie. Nil if the link is not valid in this browser.
+    /// Uses a link and opens a session; returns its token for the cookie. Nil if the link is
+    /// not valid in this browser.
     /// - Parameters:
     ///   - sealed: the value that `sealSignUp` gave the browser; nil if none.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
-        link token: String, browser: String, signUp sealed: String? = nil, replacing old: String?, now: Int64
+        link token: String, browser: String, signUp sealed: String? = nil, replacing old: String?,
+        now: Int64
     ) throws(StoreFailure) -> String? {
         let session = session(of: token, in: secrets.hash(.browser, browser))
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
             var found = try use(connection, token, .signIn, browser: browser, now: now)
-            if found == nil { found = try signUp(connection, link: token, sealed: sealed, browser: browser, now: now) }
+            if found == nil {
+                found = try signUp(
+                    connection, link: token, sealed: sealed, browser: browser, now: now)
+            }
             guard let used = found else { return try justSignedIn(connection, session, now: now) }
             try confirmInvited(connection, tracker, used, now: now)
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
@@ -289,11 +318,14 @@ package struct PortalRepository: Sendable {
     /// Opens the session of a token for a user who proved that an inbox is theirs. The caller calls
     /// `hasSignedIn` after that transaction.
     func open(
-        _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
+        _ connection: any DatabaseConnection, _ session: String,
+        of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
     ) throws(StoreFailure) {
         let replaced = try old.flatMap { old throws(StoreFailure) in
-            try connection.row("SELECT id, user_id FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
+            try connection.row(
+                "SELECT id, user_id FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))"
+            )
         }
         let number = try connection.inserted(
             """
@@ -304,10 +336,12 @@ package struct PortalRepository: Sendable {
             """)
         if let replaced {
             try connection.replace(
-                session: replaced["id"], of: replaced["user_id"], by: number, of: used.user, now: now)
+                session: replaced["id"], of: replaced["user_id"], by: number, of: used.user,
+                now: now)
         }
         try connection.run(
-            "INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(used.user), \(now), \(method))")
+            "INSERT INTO page_sign_ins (user_id, at, method) VALUES (\(used.user), \(now), \(method))"
+        )
         let user: String? = try connection.value("SELECT handle FROM users WHERE id = \(used.user)")
         let subject = "user:\(user ?? "")"
         try connection.audit(Change(actor: subject, now: now), "page.sign-in", subject, "\(method)")
@@ -316,23 +350,29 @@ package struct PortalRepository: Sendable {
     /// Deletes the sessions and recorded sign-ins of a user beyond their limits.
     func hasSignedIn(_ user: Int64) {
         database.keepNewest(
-            [(Self.signInsPerUser, "page_sign_ins"), (Self.sessionsPerUser, "page_sessions")], "user_id = \(user)")
+            [(Self.signInsPerUser, "page_sign_ins"), (Self.sessionsPerUser, "page_sessions")],
+            "user_id = \(user)")
     }
 
-    /// Uses a deletion link; returns whether it was valid, in this browser and for the user of this session.
-    package func useDeletionLink(_ token: String, session: PageSession, browser: String, now: Int64) throws(StoreFailure) -> Bool
-    {
+    /// Uses a deletion link; returns whether it was valid, in this browser and for
+    /// the user of this session.
+    package func useDeletionLink(
+        _ token: String, session: PageSession, browser: String, now: Int64
+    ) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
-            return try use(connection, token, .deletion, browser: browser, user: user, now: now) != nil
+            return try use(connection, token, .deletion, browser: browser, user: user, now: now)
+                != nil
         }
     }
 
     private func use(
-        _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose, browser: String, user: Int64? = nil,
+        _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose,
+        browser: String, user: Int64? = nil,
         now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
-        // All checks are in one statement, which deletes the row or nothing: of two simultaneous calls one wins.
+        // All checks are in one statement, which deletes the row or nothing: of
+        // two simultaneous calls one wins.
         let row = try connection.row(
             """
             DELETE FROM page_links WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
@@ -358,17 +398,20 @@ package struct PortalRepository: Sendable {
         if try row["seen_at"] <= now - PageLifetime.seen {
             try database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run(
-                    "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)")
+                    "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)"
+                )
             }
         }
         let (method, createdAt): (SignInMethod, Int64) = try (row["method"], row["created_at"])
         let (authenticatedAt, said, secondAt): (Int64?, String?, Int64?) =
             try (row["authenticated_at"], row["amr"], row["second_at"])
         return try PageSession(
-            number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: createdAt, method: method,
+            number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: createdAt,
+            method: method,
             authenticatedAt: authenticatedAt ?? createdAt,
             authentication: method.authentication(
-                Set((said ?? "").split(separator: " ").map(String.init)), hasSecond: secondAt != nil),
+                Set((said ?? "").split(separator: " ").map(String.init)), hasSecond: secondAt != nil
+            ),
             deletesAt: row["deletes_at"], needsTwoFactors: row["two_factor"])
     }
 
@@ -384,7 +427,8 @@ package struct PortalRepository: Sendable {
             ).map { row throws(StoreFailure) in
                 let browser: String? = try row["browser"]
                 return try OpenSession(
-                    number: row["id"], createdAt: row["created_at"], seenAt: row["seen_at"], method: row["method"],
+                    number: row["id"], createdAt: row["created_at"], seenAt: row["seen_at"],
+                    method: row["method"],
                     browser: browser.flatMap(BrowserName.init(stored:)))
             }
         }
@@ -394,36 +438,46 @@ package struct PortalRepository: Sendable {
     package func note(_ browser: BrowserName, ofSession token: String) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
-                "UPDATE page_sessions SET browser = \(browser.stored) WHERE token_hash = \(secrets.hash(.session, token))")
+                "UPDATE page_sessions SET browser = \(browser.stored) WHERE token_hash = \(secrets.hash(.session, token))"
+            )
         }
     }
 
     /// Ends another session of the same user; throws `notFound` if there is none with that number.
-    package func end(session number: Int64, of session: PageSession, now: Int64) throws(StoreFailure) {
+    package func end(
+        session number: Int64, of session: PageSession, now: Int64
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
-            guard try connection.endSessions("id = \(number) AND user_id = \(user)", now: now) == 1 else {
+            guard try connection.endSessions("id = \(number) AND user_id = \(user)", now: now) == 1
+            else {
                 throw .refused(.notFound, "this session has ended already")
             }
             let subject = "user:\(session.userID)"
-            try connection.audit(Change(actor: subject, now: now), "page.sign-out", subject, "another session")
+            try connection.audit(
+                Change(actor: subject, now: now), "page.sign-out", subject, "another session")
         }
     }
 
     /// Ends a session, or all sessions of its user; then browsers are no longer recognized.
-    package func signOut(_ session: PageSession, everywhere: Bool, now: Int64) throws(StoreFailure) {
+    package func signOut(_ session: PageSession, everywhere: Bool, now: Int64) throws(StoreFailure)
+    {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
             if everywhere {
                 let user = try connection.userNumber(session.userID)
                 try tracker.note(.sessionRevoked, of: .user(user))
                 try connection.endSessions("user_id = \(user)", now: now)
                 try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
-                try connection.run("UPDATE users SET browser_generation = browser_generation + 1 WHERE id = \(user)")
+                try connection.run(
+                    "UPDATE users SET browser_generation = browser_generation + 1 WHERE id = \(user)"
+                )
             } else {
                 try connection.endSessions("id = \(session.number)", now: now)
             }
             let subject = "user:\(session.userID)"
-            try connection.audit(Change(actor: subject, now: now), "page.sign-out", subject, everywhere ? "everywhere" : "")
+            try connection.audit(
+                Change(actor: subject, now: now), "page.sign-out", subject,
+                everywhere ? "everywhere" : "")
         }
     }
 }
@@ -462,18 +516,26 @@ extension Database {
 }
 
 extension PortalRepository {
-    /// The value that a browser keeps after this user signed in there: 32 characters of base32. It gives no access, and changes
-    /// when the user signs out everywhere.
+    /// The value that a browser keeps after this user signed in there: 32 characters of base32. It
+    /// gives no access, and changes when the user signs out everywhere.
     package func knownBrowser(user id: String) throws(StoreFailure) -> String {
-        try database.read { connection throws(StoreFailure) in try knownBrowser(connection, user: id) }
+        try database.read { connection throws(StoreFailure) in
+            try knownBrowser(connection, user: id)
+        }
     }
 
-    func knownBrowser(_ connection: any DatabaseConnection, user id: String) throws(StoreFailure) -> String {
-        let generation: Int64? = try connection.value("SELECT browser_generation FROM users WHERE handle = \(id)")
+    func knownBrowser(
+        _ connection: any DatabaseConnection, user id: String
+    ) throws(StoreFailure) -> String {
+        let generation: Int64? = try connection.value(
+            "SELECT browser_generation FROM users WHERE handle = \(id)")
         let times = generation ?? 0
-        return Base32.characters(fromRandom: secrets.hash(.knownBrowser, times == 0 ? id : "\(id) \(times)"))
+        return Base32.characters(
+            fromRandom: secrets.hash(.knownBrowser, times == 0 ? id : "\(id) \(times)"))
     }
 
     /// A random value for the cookie of a browser: 32 characters of base32.
-    package static func newBrowserToken() throws(StoreFailure) -> String { try SecretHash.newToken() }
+    package static func newBrowserToken() throws(StoreFailure) -> String {
+        try SecretHash.newToken()
+    }
 }

@@ -1,4 +1,5 @@
-// Sign-in codes: six digits in the same message as the link, entered on the page that requested them.
+// Sign-in codes: six digits in the same message as the link, entered on the
+// page that requested them.
 
 import Accounts
 import Database
@@ -23,7 +24,9 @@ struct SignInTab {
     let request: String?
 
     /// Each tab has its own code, so that a code for another tab does not replace it.
-    func hash(_ secrets: SecretHash) -> [UInt8] { secrets.hash(.browser, browser, context: request ?? "-") }
+    func hash(_ secrets: SecretHash) -> [UInt8] {
+        secrets.hash(.browser, browser, context: request ?? "-")
+    }
 }
 
 extension PortalRepository {
@@ -41,7 +44,8 @@ extension PortalRepository {
     ///     browser that its user has used before.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
-        code: String, browser: String, request: String? = nil, known: String? = nil, signUp sealed: String? = nil,
+        code: String, browser: String, request: String? = nil, known: String? = nil,
+        signUp sealed: String? = nil,
         limits: SignInLimits = .standard, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> String? {
         guard let digits = TypedCode.digits(code) else { return nil }
@@ -49,7 +53,8 @@ extension PortalRepository {
         let session = session(of: digits, in: tab)
         let browser = secrets.hash(.browser, browser)
         let user = try events.write(at: now) { connection, tracker throws(StoreFailure) -> Int64? in
-            // Counted before the comparison and in one statement, so that simultaneous attempts cannot exceed the limit.
+            // Counted before the comparison and in one statement, so that simultaneous
+            // attempts cannot exceed the limit.
             let row = try connection.row(
                 """
                 UPDATE page_codes SET tries = tries + 1
@@ -62,7 +67,8 @@ extension PortalRepository {
                 """)
             // Read for every code, right or wrong, so that both take the same time.
             let isGuarded = try connection.wrongCodes(now: now) >= limits.wrongCodesPerHour
-            guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)),
+            guard let row,
+                constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)),
                 try isOpen(connection, known, user: row["user_id"], isGuarded: isGuarded)
             else {
                 if let user = try justSignedIn(connection, session, now: now) { return user }
@@ -71,7 +77,9 @@ extension PortalRepository {
             }
             let mark: [UInt8]? = try row["inbox_mark"]
             let used: (user: Int64, inbox: Int64)? =
-                if let mark { try signUp(connection, sealed: sealed, mark: mark, browser: browser, now: now) } else {
+                if let mark {
+                    try signUp(connection, sealed: sealed, mark: mark, browser: browser, now: now)
+                } else {
                     try use(connection, link: row["link_id"], browser: browser, now: now)
                 }
             guard let used else { return nil }
@@ -103,10 +111,13 @@ extension PortalRepository {
         _ connection: any DatabaseConnection, _ value: String?, user: Int64?, isGuarded: Bool
     ) throws(StoreFailure) -> Bool {
         guard isGuarded else { return true }
-        guard let value, let user, let id: String = try connection.value("SELECT handle FROM users WHERE id = \(user)") else {
+        guard let value, let user,
+            let id: String = try connection.value("SELECT handle FROM users WHERE id = \(user)")
+        else {
             return false
         }
-        return constantTimeEqual(Array(value.utf8), Array(try knownBrowser(connection, user: id).utf8))
+        return constantTimeEqual(
+            Array(value.utf8), Array(try knownBrowser(connection, user: id).utf8))
     }
 
     /// Uses the link that came with a code; nil if the link is gone.
@@ -121,7 +132,8 @@ extension PortalRepository {
         return try row.map { row throws(StoreFailure) in try (row["user_id"], row["inbox_id"]) }
     }
 
-    /// The code of a link. After many wrong ones returns nil, and stores a code that is sent to no one.
+    /// The code of a link. After many wrong ones returns nil, and stores a
+    /// code that is sent to no one.
     func addCode(
         _ connection: any DatabaseConnection, link: Int64, user: Int64, _ tab: SignInTab, now: Int64
     ) throws(StoreFailure) -> String? {
@@ -147,13 +159,16 @@ extension PortalRepository {
     ///   - mark: the mark of an inbox whose owner becomes a user with the code.
     ///   - token: the token of the link in the same message.
     func addCode(
-        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil,
+        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?,
+        mark: [UInt8]? = nil,
         token: String? = nil,
         _ tab: SignInTab, now: Int64
     ) throws(StoreFailure) {
-        let keptUntil = now + (user == nil && mark == nil ? PageLifetime.link : SignInCodeLimits.day)
+        let keptUntil =
+            now + (user == nil && mark == nil ? PageLifetime.link : SignInCodeLimits.day)
         let hash = token.map { secrets.hash(.pageLink, $0, context: Self.signUpLink) }
-        let request = try token.flatMap { token throws(StoreFailure) in try seal(tab.request, token) }
+        let request = try token.flatMap { token throws(StoreFailure) in try seal(tab.request, token)
+        }
         try connection.run(
             """
             INSERT INTO page_codes (browser_hash, code_hash, link_id, user_id, inbox_mark, token_hash, request_sealed, created_at,

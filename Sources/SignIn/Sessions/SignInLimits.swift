@@ -11,7 +11,8 @@ package struct SignInLimits: Sendable, Hashable {
     /// browser that its user has not used before.
     package let wrongCodesPerHour: Int
 
-    package static let standard = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)
+    package static let standard = SignInLimits(
+        requestsPerNetwork: 600, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)
 
     package init(requestsPerNetwork: Int, wrongCodesPerNetwork: Int, wrongCodesPerHour: Int) {
         self.requestsPerNetwork = requestsPerNetwork

@@ -47,9 +47,12 @@ private struct SignUp: Codable {
 extension PortalRepository {
     /// The value that every browser stores while its user reads the mail: the sealed address, in
     /// base64url.
-    package func sealSignUp(_ inbox: InboxAddress, browser: String, now: Int64) throws(StoreFailure) -> String {
+    package func sealSignUp(
+        _ inbox: InboxAddress, browser: String, now: Int64
+    ) throws(StoreFailure) -> String {
         let value = SignUp(
-            address: inbox.revealed.wireForm, browser: secrets.hash(.browser, browser), expiresAt: now + PageLifetime.link)
+            address: inbox.revealed.wireForm, browser: secrets.hash(.browser, browser),
+            expiresAt: now + PageLifetime.link)
         return try SealedTokens(secrets: secrets).seal(value, .signUp)
     }
 
@@ -67,16 +70,20 @@ extension PortalRepository {
 
     /// The value that a code is bound to in place of a user.
     private func mark(_ inbox: InboxAddress) -> [UInt8] {
-        secrets.hash(.signUp, inboxes.index.lasting(inbox.revealed).map { String($0, radix: 16) }.joined(), context: "inbox")
+        secrets.hash(
+            .signUp, inboxes.index.lasting(inbox.revealed).map { String($0, radix: 16) }.joined(),
+            context: "inbox")
     }
 
-    /// A link and a code for a person who is not a user yet; only the link after many wrong codes for this inbox. Throws `limit`
-    /// beyond a limit.
+    /// A link and a code for a person who is not a user yet; only the link after many wrong codes
+    /// for this inbox. Throws `limit` beyond a limit.
     func signUpCode(
-        for inbox: InboxAddress, _ tab: SignInTab, network: [UInt8]?, limits: NoticeLimits, now: Int64
+        for inbox: InboxAddress, _ tab: SignInTab, network: [UInt8]?, limits: NoticeLimits,
+        now: Int64
     ) throws(StoreFailure) -> PageLink {
         let mark = mark(inbox)
-        let domain = secrets.hash(.inboxDomain, DomainName.toASCII(inbox.revealed.domain) ?? inbox.revealed.domain)
+        let domain = secrets.hash(
+            .inboxDomain, DomainName.toASCII(inbox.revealed.domain) ?? inbox.revealed.domain)
         let token = try SecretHash.newToken()
         return try database.write(.durable) { connection throws(StoreFailure) in
             try connection.reserveNotice(
@@ -88,9 +95,11 @@ extension PortalRepository {
                 WHERE inbox_mark = \(mark) AND created_at > \(now - SignInCodeLimits.day)
                 """)
             let code = try SecretHash.newCode()
-            try addCode(connection, code, link: nil, user: nil, mark: mark, token: token, tab, now: now)
+            try addCode(
+                connection, code, link: nil, user: nil, mark: mark, token: token, tab, now: now)
             return PageLink(
-                userID: nil, inbox: inbox, token: token, code: wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil,
+                userID: nil, inbox: inbox, token: token,
+                code: wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil,
                 expiresAt: now + PageLifetime.link)
         }
     }
@@ -108,16 +117,26 @@ extension PortalRepository {
             """)
         guard let row else { return nil }
         let sealed: [UInt8]? = try row["request_sealed"]
-        return (row, sealed.flatMap { SealedTokens(secrets: secrets).decrypt($0, Array(token.utf8), .pageLink) })
+        return (
+            row,
+            sealed.flatMap {
+                SealedTokens(secrets: secrets).decrypt($0, Array(token.utf8), .pageLink)
+            }
+        )
     }
 
     /// The state of the link of a person who is not a user yet.
-    func signUpState(of token: String, browser: String?, now: Int64) throws(StoreFailure) -> LinkState {
+    func signUpState(
+        of token: String, browser: String?, now: Int64
+    ) throws(StoreFailure) -> LinkState {
         try database.read { connection throws(StoreFailure) -> LinkState in
-            guard let (row, request) = try signUpRow(connection, link: token, now: now) else { return .gone }
+            guard let (row, request) = try signUpRow(connection, link: token, now: now) else {
+                return .gone
+            }
             guard let browser,
                 constantTimeEqual(
-                    try row["browser_hash"], SignInTab(browser: browser, request: request).hash(secrets))
+                    try row["browser_hash"],
+                    SignInTab(browser: browser, request: request).hash(secrets))
             else { return .otherBrowser }
             return .good
         }
@@ -125,16 +144,24 @@ extension PortalRepository {
 
     /// Uses the link of a person who is not a user yet; nil if it is not valid in this browser.
     func signUp(
-        _ connection: any DatabaseConnection, link token: String, sealed: String?, browser: String, now: Int64
+        _ connection: any DatabaseConnection, link token: String, sealed: String?, browser: String,
+        now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
-        guard let (row, request) = try signUpRow(connection, link: token, now: now), let mark: [UInt8] = try row["inbox_mark"],
-            constantTimeEqual(try row["browser_hash"], SignInTab(browser: browser, request: request).hash(secrets))
+        guard let (row, request) = try signUpRow(connection, link: token, now: now),
+            let mark: [UInt8] = try row["inbox_mark"],
+            constantTimeEqual(
+                try row["browser_hash"], SignInTab(browser: browser, request: request).hash(secrets)
+            )
         else { return nil }
         let number: Int64 = try row["id"]
         // Of two simultaneous uses one wins: the other finds no row.
-        guard try connection.run("UPDATE page_codes SET token_hash = NULL WHERE id = \(number) AND token_hash IS NOT NULL") > 0,
+        guard
+            try connection.run(
+                "UPDATE page_codes SET token_hash = NULL WHERE id = \(number) AND token_hash IS NOT NULL"
+            ) > 0,
             let used = try signUp(
-                connection, sealed: sealed, mark: mark, browser: secrets.hash(.browser, browser), now: now)
+                connection, sealed: sealed, mark: mark, browser: secrets.hash(.browser, browser),
+                now: now)
         else { return nil }
         try connection.run("DELETE FROM page_codes WHERE id = \(number)")
         return used
@@ -145,9 +172,12 @@ extension PortalRepository {
     ///   - sealed: as made by `sealSignUp`.
     ///   - mark: the mark of the entered code.
     func signUp(
-        _ connection: any DatabaseConnection, sealed: String?, mark wanted: [UInt8], browser: [UInt8], now: Int64
+        _ connection: any DatabaseConnection, sealed: String?, mark wanted: [UInt8],
+        browser: [UInt8], now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
-        guard let inbox = openSignUp(sealed, browser: browser, now: now), constantTimeEqual(wanted, mark(inbox)) else {
+        guard let inbox = openSignUp(sealed, browser: browser, now: now),
+            constantTimeEqual(wanted, mark(inbox))
+        else {
             return nil
         }
         let search = inboxes.index.search(inbox.revealed)
@@ -180,9 +210,12 @@ extension PortalRepository {
         return (user, row)
     }
 
-    /// A user whom the operator added with this inbox, and who has no confirmed inbox yet; nil if there is none, or more than
-    /// one. Inboxes that users add themselves do not count: those users have another, confirmed one.
-    func invited(_ inbox: InboxAddress) throws(StoreFailure) -> (user: Int64, id: String, inbox: Int64)? {
+    /// A user whom the operator added with this inbox, and who has no confirmed inbox yet; nil if
+    /// there is none, or more than one. Inboxes that users add themselves do not count: those users
+    /// have another, confirmed one.
+    func invited(
+        _ inbox: InboxAddress
+    ) throws(StoreFailure) -> (user: Int64, id: String, inbox: Int64)? {
         let search = inboxes.index.search(inbox.revealed).exact
         let rows = try database.rows(
             """
@@ -195,15 +228,19 @@ extension PortalRepository {
         return try (row["user_id"], row["handle"], row["number"])
     }
 
-    /// Confirms the inbox used for sign-in, if it is not confirmed: by signing in, invited users prove that it is theirs.
+    /// Confirms the inbox used for sign-in, if it is not confirmed: by signing in, invited users
+    /// prove that it is theirs.
     func confirmInvited(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ used: (user: Int64, inbox: Int64), now: Int64
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker,
+        _ used: (user: Int64, inbox: Int64), now: Int64
     ) throws(StoreFailure) {
         let inbox = try inboxes.inbox(connection, user: used.user, row: used.inbox)
         guard !inbox.isVerified,
-            let id: String = try connection.value("SELECT handle FROM users WHERE id = \(used.user)")
+            let id: String = try connection.value(
+                "SELECT handle FROM users WHERE id = \(used.user)")
         else { return }
         _ = try inboxes.confirm(
-            connection, tracker, user: used.user, id: id, inbox, detail: "by signing in", Change(actor: "user:\(id)", now: now))
+            connection, tracker, user: used.user, id: id, inbox, detail: "by signing in",
+            Change(actor: "user:\(id)", now: now))
     }
 }

@@ -2,8 +2,8 @@
 
 import Accounts
 import InternetMessage
-import Support
 import SharedSignals
+import Support
 
 /// A SET from another transmitter, after all checks except its audience.
 package struct IncomingSignal: Sendable {
@@ -20,8 +20,9 @@ package struct IncomingSignal: Sendable {
     /// `jti`.
     package let id: String
     package let audience: [String]
-    /// The subject by this issuer's name, otherwise by an address; nil if the token has neither. Identifiers that only the
-    /// issuer understands (`opaque`, `account`, `phone_number` …) name no account here.
+    /// The subject by this issuer's name, otherwise by an address; nil if the token has
+    /// neither. Identifiers that only the issuer understands (`opaque`, `account`,
+    /// `phone_number` …) name no account here.
     package let subject: ExternalRiskEvent.Subject?
     /// Nil if the event is not about a risk.
     package let kind: Kind?
@@ -33,17 +34,24 @@ package struct IncomingSignal: Sendable {
         package let error: SETError
         package let description: String
 
-        package init(_ error: SETError, _ description: String) { (self.error, self.description) = (error, description) }
+        package init(_ error: SETError, _ description: String) {
+            (self.error, self.description) = (error, description)
+        }
     }
 
     private static let known: Set<String> = [
-        SecurityEventURI.sessionRevoked, SecurityEventURI.sessionsRevoked, SecurityEventURI.credentialCompromise,
-        SecurityEventURI.credentialChange, SecurityEventURI.accountDisabled, SecurityEventURI.deviceComplianceChange,
+        SecurityEventURI.sessionRevoked, SecurityEventURI.sessionsRevoked,
+        SecurityEventURI.credentialCompromise,
+        SecurityEventURI.credentialChange, SecurityEventURI.accountDisabled,
+        SecurityEventURI.deviceComplianceChange,
     ]
 
-    /// Checks a SET: type, signature, issuer, age, and the claims that RFC 8417 and SSF 1.0 require.
+    /// Checks a SET: type, signature, issuer, age, and the claims that RFC
+    /// 8417 and SSF 1.0 require.
     /// - Parameter now: seconds since 1970.
-    package init(_ token: CompactJWS, issuer configured: IssuerConfiguration, keys: JWKSet, now: Int64) throws(Refusal) {
+    package init(
+        _ token: CompactJWS, issuer configured: IssuerConfiguration, keys: JWKSet, now: Int64
+    ) throws(Refusal) {
         // Without this check an identity token could pass for an event (SSF 1.0 section 4.1.6).
         guard token.type?.lowercased() == SecurityEventToken.type else {
             throw Refusal(.invalidRequest, "typ is not \(SecurityEventToken.type)")
@@ -62,8 +70,12 @@ package struct IncomingSignal: Sendable {
         } catch {
             throw Refusal(.invalidRequest, "the claims are not valid JSON")
         }
-        guard read.issuer.hasSameOctets(as: configured.issuer) else { throw Refusal(.invalidIssuer, "another issuer's") }
-        guard read.issuedAt <= now &+ configured.leeway, read.issuedAt >= now &- IncomingEvent.maximumAge else {
+        guard read.issuer.hasSameOctets(as: configured.issuer) else {
+            throw Refusal(.invalidIssuer, "another issuer's")
+        }
+        guard read.issuedAt <= now &+ configured.leeway,
+            read.issuedAt >= now &- IncomingEvent.maximumAge
+        else {
             throw Refusal(.invalidRequest, "iat is in the future, or over 7 days ago")
         }
         (issuer, id, audience) = (read.issuer, read.id, read.audience)
@@ -83,7 +95,8 @@ package struct IncomingSignal: Sendable {
             subject = address.map { ExternalRiskEvent.Subject.address(InboxAddress($0)) }
         }
         kind = Self.kind(read.event)
-        let stated = read.event.payload["event_timestamp"]?.number?.floor ?? read.happenedAt ?? read.issuedAt
+        let stated =
+            read.event.payload["event_timestamp"]?.number?.floor ?? read.happenedAt ?? read.issuedAt
         // Transmitters of draft versions sent milliseconds.
         happenedAt = max(0, stated > 100_000_000_000 ? stated / 1_000 : stated)
     }
@@ -107,7 +120,8 @@ extension IncomingSignal {
     private static func isTakenAway(_ payload: JSONObject) -> Bool {
         switch payload["change_type"]?.string {
         case "revoke": true
-        case "delete": ["admin", "policy", "system"].contains(payload["initiating_entity"]?.string ?? "")
+        case "delete":
+            ["admin", "policy", "system"].contains(payload["initiating_entity"]?.string ?? "")
         default: false
         }
     }

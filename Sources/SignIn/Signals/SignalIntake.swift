@@ -1,7 +1,7 @@
 // Accepts security event tokens of configured issuers, whether pushed or fetched.
 
-import Database
 import Accounts
+import Database
 import Logging
 import SharedSignals
 
@@ -15,9 +15,12 @@ package struct SignalIntake: Sendable {
     private let logger: Logger
 
     package init(
-        _ store: Store, keys: any VerificationKeySource, ownIssuer: String?, now: @escaping @Sendable () -> Int64, logger: Logger
+        _ store: Store, keys: any VerificationKeySource, ownIssuer: String?,
+        now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
-        (self.store, self.keys, self.ownIssuer, self.now, self.logger) = (store, keys, ownIssuer, now, logger)
+        (self.store, self.keys, self.ownIssuer, self.now, self.logger) = (
+            store, keys, ownIssuer, now, logger
+        )
     }
 
     /// Accepts a SET and returns its `jti`, so that its sender need not send it again. Stores it,
@@ -38,16 +41,21 @@ package struct SignalIntake: Sendable {
             guard isForAll || client != nil else {
                 throw IncomingSignal.Refusal(.invalidAudience, "it is for another audience")
             }
-            guard let kind = signal.kind, let subject = signal.subject else { return ExternalEventOutcome.unknownType }
+            guard let kind = signal.kind, let subject = signal.subject else {
+                return ExternalEventOutcome.unknownType
+            }
             let event = ExternalRiskEvent(
-                issuer: signal.issuer, jti: signal.id, subject: subject, clientID: client, kind: kind.rawValue,
+                issuer: signal.issuer, jti: signal.id, subject: subject, clientID: client,
+                kind: kind.rawValue,
                 happenedAt: signal.happenedAt)
-            return try store.externalEvents.note(event, Change(actor: "issuer:\(issuer.name)", now: time))
+            return try store.externalEvents.note(
+                event, Change(actor: "issuer:\(issuer.name)", now: time))
         }
         logger.info(
             "signal",
             metadata: [
-                "issuer": "\(issuer.name)", "type": "\(signal.kind?.rawValue ?? "other")", "outcome": "\(outcome.rawValue)",
+                "issuer": "\(issuer.name)", "type": "\(signal.kind?.rawValue ?? "other")",
+                "outcome": "\(outcome.rawValue)",
             ])
         return signal.id
     }

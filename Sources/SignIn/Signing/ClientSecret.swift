@@ -23,13 +23,21 @@ package enum ClientSecret {
         guard claims.issuer.hasSameOctets(as: team) else {
             throw TokenRejection(.issuer, "it is not the id of the client's team")
         }
-        guard claims.subject.hasSameOctets(as: clientID) else { throw TokenRejection(.subject, "it is not the client_id") }
-        guard claims.audience.hasSameOctets(as: issuer) else { throw TokenRejection(.audience, "it is not \(issuer)") }
-        guard claims.expiresAt > now &- leeway else { throw TokenRejection(.expiry, "the client secret is expired") }
+        guard claims.subject.hasSameOctets(as: clientID) else {
+            throw TokenRejection(.subject, "it is not the client_id")
+        }
+        guard claims.audience.hasSameOctets(as: issuer) else {
+            throw TokenRejection(.audience, "it is not \(issuer)")
+        }
+        guard claims.expiresAt > now &- leeway else {
+            throw TokenRejection(.expiry, "the client secret is expired")
+        }
         guard claims.issuedAt <= now &+ leeway else {
             throw TokenRejection(.issuedAt, "the client secret is issued in the future")
         }
-        guard claims.expiresAt >= claims.issuedAt, claims.expiresAt - claims.issuedAt <= maximumLifetime else {
+        guard claims.expiresAt >= claims.issuedAt,
+            claims.expiresAt - claims.issuedAt <= maximumLifetime
+        else {
             throw TokenRejection(.expiry, "it is not within \(maximumLifetime) seconds after iat")
         }
         if let start = claims.notBefore, start > now &+ leeway {

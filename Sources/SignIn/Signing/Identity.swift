@@ -27,7 +27,8 @@ package struct Issuer: Sendable, Hashable {
     package let createdAt: Int64
 
     package init(
-        number: Int64 = 0, name: String, iss: String, source: Source, location: String, allowsHTTP: Bool = false,
+        number: Int64 = 0, name: String, iss: String, source: Source, location: String,
+        allowsHTTP: Bool = false,
         algorithms: [String], nonceForm: String, leeway: Int64, createdAt: Int64 = 0
     ) {
         self.number = number
@@ -97,7 +98,9 @@ package struct NewIdentityKey: Sendable, CustomStringConvertible, CustomReflecta
     /// The private key as unencrypted PKCS#8 PEM.
     package let pem: String
 
-    package init(keyID: String, algorithm: SignatureAlgorithm = .es256, publicJWK: String, pem: String) {
+    package init(
+        keyID: String, algorithm: SignatureAlgorithm = .es256, publicJWK: String, pem: String
+    ) {
         self.keyID = keyID
         self.algorithm = algorithm
         self.publicJWK = publicJWK

@@ -1,14 +1,16 @@
-// The provider's keys: sealed in the database, so that all hosts of an installation sign with the same keys.
+// The provider's keys: sealed in the database, so that all hosts of an installation
+// sign with the same keys.
 
-import Database
 import Accounts
+import Database
 
 /// Adds, rotates and retires the keys that sign identity tokens and events.
 package struct IdentityKeyRepository: Sendable {
-    /// Seconds for which a key is published before it may sign: receivers usually cache a key set for a day at most.
+    /// Seconds for which a key is published before it may sign: receivers usually cache a
+    /// key set for a day at most.
     package static let publicationBeforeUse: Int64 = 86_400
-    /// Seconds for which a key stays published after its last signature: an event is accepted up to 7 days after it was signed;
-    /// one more day allows for clocks and caches.
+    /// Seconds for which a key stays published after its last signature: an event is accepted up to
+    /// 7 days after it was signed; one more day allows for clocks and caches.
     package static let publicationAfterUse: Int64 = 8 * 86_400
 
     let database: any Database
@@ -22,8 +24,8 @@ package struct IdentityKeyRepository: Sendable {
     /// Grows with every change; 0 if no key exists. Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
-    /// The active key for ES256 and its private part (PEM), the published keys (active, next, retiring), and the revision of
-    /// both. The active one is nil before the first start.
+    /// The active key for ES256 and its private part (PEM), the published keys (active, next,
+    /// retiring), and the revision of both. The active one is nil before the first start.
     package func signing() throws(StoreFailure) -> (
         revision: Int64, active: (key: IdentityKey, pem: String)?, published: [IdentityKey]
     ) {
@@ -31,9 +33,11 @@ package struct IdentityKeyRepository: Sendable {
         return (revision, active[.es256], published)
     }
 
-    /// The same with the active keys of all algorithms; there may be none for RS256, which few clients ask for.
+    /// The same with the active keys of all algorithms; there may be none for RS256,
+    /// which few clients ask for.
     package func signingKeys() throws(StoreFailure) -> (
-        revision: Int64, active: [SignatureAlgorithm: (key: IdentityKey, pem: String)], published: [IdentityKey]
+        revision: Int64, active: [SignatureAlgorithm: (key: IdentityKey, pem: String)],
+        published: [IdentityKey]
     ) {
         try database.read { connection throws(StoreFailure) in
             let published = try connection.rows(
@@ -43,7 +47,9 @@ package struct IdentityKeyRepository: Sendable {
                 """
             ).map(IdentityKey.init(row:))
             var active: [SignatureAlgorithm: (key: IdentityKey, pem: String)] = [:]
-            for key in published where key.state == .active { active[key.algorithm] = (key, try pem(connection, key)) }
+            for key in published where key.state == .active {
+                active[key.algorithm] = (key, try pem(connection, key))
+            }
             return (try revision(connection), active, published)
         }
     }
@@ -52,13 +58,19 @@ package struct IdentityKeyRepository: Sendable {
     /// one. Does nothing if the algorithm has an active key. If several hosts start together, one
     /// of them adds the keys.
     /// - Returns: whether the keys were added.
-    package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws(StoreFailure) -> Bool {
+    package func install(
+        active: NewIdentityKey, next: NewIdentityKey, _ change: Change
+    ) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard try current(connection, .active, active.algorithm) == nil else { return false }
-            if let old = try current(connection, .next, active.algorithm) { try end(connection, old, change) }
+            if let old = try current(connection, .next, active.algorithm) {
+                try end(connection, old, change)
+            }
             try insert(connection, active, .active, change)
             try insert(connection, next, .next, change)
-            try connection.audit(change, "keys.signing.generate", "signing-key:\(active.keyID)", "next \(next.keyID)")
+            try connection.audit(
+                change, "keys.signing.generate", "signing-key:\(active.keyID)", "next \(next.keyID)"
+            )
             return true
         }
     }
@@ -67,20 +79,24 @@ package struct IdentityKeyRepository: Sendable {
     package func algorithms() throws(StoreFailure) -> [SignatureAlgorithm] {
         try database.read { connection throws(StoreFailure) in
             var found: [SignatureAlgorithm] = []
-            for algorithm in SignatureAlgorithm.allCases where try current(connection, .active, algorithm) != nil {
+            for algorithm in SignatureAlgorithm.allCases
+            where try current(connection, .active, algorithm) != nil {
                 found.append(algorithm)
             }
             return found
         }
     }
 
-    /// The next key of the replacement's algorithm becomes active, the active one starts to retire, and `replacement` is
-    /// published as the next. Refused if the next key was published less than `publicationBeforeUse` ago, unless `early`.
+    /// The next key of the replacement's algorithm becomes active, the active one starts to retire,
+    /// and `replacement` is published as the next. Refused if the next key was published less than
+    /// `publicationBeforeUse` ago, unless `early`.
     package func rotate(
         replacement: NewIdentityKey, early: Bool, _ change: Change
     ) throws(StoreFailure) -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
         let rotated = try rotate(replacements: [replacement], early: early, change)
-        guard let first = rotated.first else { throw .permanent(.unexpectedData, "no key was rotated") }
+        guard let first = rotated.first else {
+            throw .permanent(.unexpectedData, "no key was rotated")
+        }
         return first
     }
 
@@ -96,12 +112,14 @@ package struct IdentityKeyRepository: Sendable {
     }
 
     private func rotate(
-        _ connection: any DatabaseConnection, _ replacement: NewIdentityKey, early: Bool, _ change: Change
+        _ connection: any DatabaseConnection, _ replacement: NewIdentityKey, early: Bool,
+        _ change: Change
     ) throws(StoreFailure) -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
         guard let old = try current(connection, .active, replacement.algorithm),
             let new = try current(connection, .next, replacement.algorithm)
         else {
-            throw .refused(.unmet, "there are no keys yet: postern keys signing generate generates them")
+            throw .refused(
+                .unmet, "there are no keys yet: postern keys signing generate generates them")
         }
         guard early || change.now - new.createdAt >= Self.publicationBeforeUse else {
             throw .refused(
@@ -121,11 +139,13 @@ package struct IdentityKeyRepository: Sendable {
             """)
         let next = try insert(connection, replacement, .next, change)
         try connection.audit(
-            change, "keys.signing.rotate", "signing-key:\(new.keyID)", "replaces \(old.keyID), next \(replacement.keyID)")
+            change, "keys.signing.rotate", "signing-key:\(new.keyID)",
+            "replaces \(old.keyID), next \(replacement.keyID)")
         return (try key(connection, new.number), try key(connection, old.number), next)
     }
 
-    /// Ends a replaced key early: everything it signed becomes invalid. Refused for the active and the next key.
+    /// Ends a replaced key early: everything it signed becomes invalid. Refused for the
+    /// active and the next key.
     package func retire(_ keyID: String, _ change: Change) throws(StoreFailure) -> IdentityKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.select) WHERE kid = \(keyID)") else {
@@ -139,7 +159,8 @@ package struct IdentityKeyRepository: Sendable {
                 throw .refused(.unmet, "\(keyID) is the \(key.state.rawValue) key: rotate first")
             }
             try end(connection, key, change)
-            try connection.audit(change, "keys.signing.retire", "signing-key:\(keyID)", "was retiring")
+            try connection.audit(
+                change, "keys.signing.retire", "signing-key:\(keyID)", "was retiring")
             return try self.key(connection, key.number)
         }
     }
@@ -155,13 +176,16 @@ package struct IdentityKeyRepository: Sendable {
             let keys = try connection.rows(query).map(IdentityKey.init(row:))
             for key in keys {
                 try end(connection, key, change)
-                try connection.audit(change, "keys.signing.retire", "signing-key:\(key.keyID)", "its time was over")
+                try connection.audit(
+                    change, "keys.signing.retire", "signing-key:\(key.keyID)", "its time was over")
             }
             return keys.count
         }
     }
 
-    private func end(_ connection: any DatabaseConnection, _ key: IdentityKey, _ change: Change) throws(StoreFailure) {
+    private func end(
+        _ connection: any DatabaseConnection, _ key: IdentityKey, _ change: Change
+    ) throws(StoreFailure) {
         try connection.run(
             """
             UPDATE identity_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = \(change.now),
@@ -172,7 +196,8 @@ package struct IdentityKeyRepository: Sendable {
 
     @discardableResult
     private func insert(
-        _ connection: any DatabaseConnection, _ new: NewIdentityKey, _ state: IdentityKey.State, _ change: Change
+        _ connection: any DatabaseConnection, _ new: NewIdentityKey, _ state: IdentityKey.State,
+        _ change: Change
     ) throws(StoreFailure) -> IdentityKey {
         let sealed = try sealer.seal(new.pem, .identityKey(new.keyID), connection)
         let number = try connection.inserted(
@@ -185,10 +210,16 @@ package struct IdentityKeyRepository: Sendable {
         return try key(connection, number)
     }
 
-    private func pem(_ connection: any DatabaseConnection, _ key: IdentityKey) throws(StoreFailure) -> String {
+    private func pem(
+        _ connection: any DatabaseConnection, _ key: IdentityKey
+    ) throws(StoreFailure) -> String {
         let row = try connection.row(
             "SELECT private_key, private_sealed FROM identity_keys WHERE id = \(key.number)")
-        guard let sealed = try row.flatMap({ row throws(StoreFailure) in try SealedValue(row: row, "private") }) else {
+        guard
+            let sealed = try row.flatMap({ row throws(StoreFailure) in
+                try SealedValue(row: row, "private")
+            })
+        else {
             throw .permanent(.unexpectedData, "the active key has no private part")
         }
         return try sealer.openText(sealed, .identityKey(key.keyID))
@@ -197,7 +228,9 @@ package struct IdentityKeyRepository: Sendable {
     private static let select: SQL =
         "SELECT id, kid, algorithm, public_jwk, state, created_at, activated_at, deactivated_at, retired_at FROM identity_keys"
 
-    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> IdentityKey {
+    private func key(
+        _ connection: any DatabaseConnection, _ number: Int64
+    ) throws(StoreFailure) -> IdentityKey {
         guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
             throw .permanent(.unexpectedData, "a key disappeared")
         }
@@ -205,24 +238,30 @@ package struct IdentityKeyRepository: Sendable {
     }
 
     private func current(
-        _ connection: any DatabaseConnection, _ state: IdentityKey.State, _ algorithm: SignatureAlgorithm
+        _ connection: any DatabaseConnection, _ state: IdentityKey.State,
+        _ algorithm: SignatureAlgorithm
     ) throws(StoreFailure) -> IdentityKey? {
-        try connection.row("\(Self.select) WHERE state = \(state) AND algorithm = \(algorithm)").map(IdentityKey.init(row:))
+        try connection.row("\(Self.select) WHERE state = \(state) AND algorithm = \(algorithm)")
+            .map(IdentityKey.init(row:))
     }
 
     private func revision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
         try connection.value("SELECT MAX(revision) AS revision FROM identity_keys") ?? 0
     }
 
-    private func nextRevision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 { try revision(connection) + 1 }
+    private func nextRevision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
+        try revision(connection) + 1
+    }
 }
 
 extension IdentityKey {
     /// From the columns of `IdentityKeyRepository.select`.
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
-            number: row["id"], keyID: row["kid"], algorithm: row["algorithm"], publicJWK: row["public_jwk"], state: row["state"],
+            number: row["id"], keyID: row["kid"], algorithm: row["algorithm"],
+            publicJWK: row["public_jwk"], state: row["state"],
             createdAt: row["created_at"],
-            activatedAt: row["activated_at"], deactivatedAt: row["deactivated_at"], retiredAt: row["retired_at"])
+            activatedAt: row["activated_at"], deactivatedAt: row["deactivated_at"],
+            retiredAt: row["retired_at"])
     }
 }

@@ -1,21 +1,25 @@
 // The provider's signer: the store's active key, and the key set published with it.
 
-import Database
 import Accounts
-import Support
+import Database
 import Logging
+import Support
 
 extension NewIdentityKey {
     /// A new key, ready for the store.
-    package static func generate(_ algorithm: SignatureAlgorithm = .es256) throws(KeySetError) -> NewIdentityKey {
+    package static func generate(
+        _ algorithm: SignatureAlgorithm = .es256
+    ) throws(KeySetError) -> NewIdentityKey {
         let (key, pem) = try IdentitySigningKey.generate(algorithm)
         return NewIdentityKey(
-            keyID: key.keyID, algorithm: algorithm, publicJWK: JSONValue.object(key.publicJWK).text, pem: pem)
+            keyID: key.keyID, algorithm: algorithm, publicJWK: JSONValue.object(key.publicJWK).text,
+            pem: pem)
     }
 }
 
-/// Signs identity tokens and events, and provides the key set for `/auth/keys`. Follows the store: a rotation on any host takes
-/// effect within two seconds. While the store is unavailable, the current keys stay in use.
+/// Signs identity tokens and events, and provides the key set for `/auth/keys`. Follows the store:
+/// a rotation on any host takes effect within two seconds. While the store is unavailable, the
+/// current keys stay in use.
 package actor IdentitySigner {
     /// Seconds between two checks of the store.
     package static let interval: Int64 = 2
@@ -35,20 +39,23 @@ package actor IdentitySigner {
     private var lookedAt: Int64 = .min
 
     /// - Parameter now: seconds since 1970.
-    package init(_ repository: IdentityKeyRepository, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    package init(
+        _ repository: IdentityKeyRepository, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
         self.repository = repository
         self.now = now
         self.logger = logger
     }
 
-    /// The current signing key. Makes the first keys of an algorithm; for RS256, once a client needs them. Throws the store's
-    /// errors if no key was read yet.
+    /// The current signing key. Makes the first keys of an algorithm; for RS256, once a client
+    /// needs them. Throws the store's errors if no key was read yet.
     package func key(_ algorithm: SignatureAlgorithm = .es256) async throws -> IdentitySigningKey {
         if let key = try await current().keys[algorithm] { return key }
         try await install(algorithm)
         lookedAt = now() &- Self.interval
         guard let key = try await current().keys[algorithm] else {
-            throw StoreFailure.permanent(.unexpectedData, "there is no active signing key for \(algorithm.rawValue)")
+            throw StoreFailure.permanent(
+                .unexpectedData, "there is no active signing key for \(algorithm.rawValue)")
         }
         return key
     }
@@ -56,14 +63,19 @@ package actor IdentitySigner {
     /// The published keys, for verifying the provider's own tokens when they are sent back.
     package func verificationKeys() async throws -> JWKSet { try await current().published }
 
-    /// The JWK Set to publish: the active key, the next, and replaced ones whose tokens may be in use.
+    /// The JWK Set to publish: the active key, the next, and replaced ones
+    /// whose tokens may be in use.
     package func publishedKeys() async throws -> [UInt8] { try await current().document }
 
     /// Signs an identity token.
-    package func sign(_ content: IdentityTokenContent) async throws -> String { try await key().sign(content.claims) }
+    package func sign(_ content: IdentityTokenContent) async throws -> String {
+        try await key().sign(content.claims)
+    }
 
     /// Signs an event and returns the body to send.
-    package func body(of event: OutgoingEvent) async throws -> [UInt8] { try event.body(signedWith: try await key()) }
+    package func body(of event: OutgoingEvent) async throws -> [UInt8] {
+        try event.body(signedWith: try await key())
+    }
 
     private func current() async throws -> State {
         let time = now()
@@ -83,7 +95,9 @@ package actor IdentitySigner {
             return read
         } catch {
             guard let state else { throw error }
-            logger.error("signing keys cannot be read, the old ones stay in use", metadata: ["detail": "\(error)"])
+            logger.error(
+                "signing keys cannot be read, the old ones stay in use",
+                metadata: ["detail": "\(error)"])
             lookedAt = time
             return state
         }
@@ -105,7 +119,8 @@ package actor IdentitySigner {
             }
             let document = PublishedKeys.document(published)
             return State(
-                revision: stored.revision, keys: try stored.active.mapValues { try IdentitySigningKey(pem: $0.pem) },
+                revision: stored.revision,
+                keys: try stored.active.mapValues { try IdentitySigningKey(pem: $0.pem) },
                 document: document, published: try JWKSet.parse(document))
         } catch {
             throw StoreFailure.permanent(.unexpectedData, "a signing key cannot be read: \(error)")
@@ -117,7 +132,9 @@ package actor IdentitySigner {
         let change = Change(actor: "serve", now: now())
         _ = try await BlockingPool.issuers.run { [repository] in
             // On a separate thread: an RSA key takes some tenths of a second.
-            let (first, second) = (try NewIdentityKey.generate(algorithm), try NewIdentityKey.generate(algorithm))
+            let (first, second) = (
+                try NewIdentityKey.generate(algorithm), try NewIdentityKey.generate(algorithm)
+            )
             return try repository.install(active: first, next: second, change)
         }
     }

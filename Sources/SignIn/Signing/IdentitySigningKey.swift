@@ -1,7 +1,7 @@
 // The provider's own keys: identity tokens and events are signed with ES256 or RS256.
 
-import Support
 import MailCrypto
+import Support
 
 /// A private key (P-256 or RSA) with its id. Prints its id only.
 package struct IdentitySigningKey: Sendable {
@@ -23,7 +23,8 @@ package struct IdentitySigningKey: Sendable {
     /// Modulus length of RSA keys made here, in bits (NIST SP 800-57 part 1: until 2030).
     private static let rsaBits = 2048
 
-    /// Reads unencrypted PKCS#8, SEC 1 or PKCS#1 PEM. Throws `KeySetError` for anything but a P-256 or RSA private key.
+    /// Reads unencrypted PKCS#8, SEC 1 or PKCS#1 PEM. Throws `KeySetError` for anything but a
+    /// P-256 or RSA private key.
     package init(pem: String) throws(KeySetError) {
         if let key = try? P256PrivateKey(pem: pem) {
             self.init(key)
@@ -34,8 +35,8 @@ package struct IdentitySigningKey: Sendable {
         }
     }
 
-    /// Makes a new key whose id does not begin with a hyphen: a command would read that as an option. The PEM is for sealed
-    /// storage.
+    /// Makes a new key whose id does not begin with a hyphen: a command would read that as an
+    /// option. The PEM is for sealed storage.
     package static func generate(
         _ algorithm: SignatureAlgorithm = .es256
     ) throws(KeySetError) -> (key: IdentitySigningKey, pem: String) {
@@ -68,15 +69,19 @@ package struct IdentitySigningKey: Sendable {
     }
 
     private init(_ key: RSAPrivateKey) throws(KeySetError) {
-        guard let info = try? key.publicKeyInfo(), let (modulus, exponent) = RSAPublicKey.numbers(der: info) else {
+        guard let info = try? key.publicKeyInfo(),
+            let (modulus, exponent) = RSAPublicKey.numbers(der: info)
+        else {
             throw KeySetError("the RSA key has no public part")
         }
         // The order that RFC 7638 section 3.2 requires.
         let members: JSONObject = [
-            "e": .string(Base64URL.encode(exponent)), "kty": "RSA", "n": .string(Base64URL.encode(modulus)),
+            "e": .string(Base64URL.encode(exponent)), "kty": "RSA",
+            "n": .string(Base64URL.encode(modulus)),
         ]
         let keyID = Base64URL.encode(SHA256.hash(JSONValue.object(members).octets))
-        guard let publicKey = VerificationKey(keyID: keyID, modulus: modulus, exponent: exponent) else {
+        guard let publicKey = VerificationKey(keyID: keyID, modulus: modulus, exponent: exponent)
+        else {
             throw KeySetError("libcrypto does not accept the RSA key")
         }
         (self.key, self.keyID, verificationKey) = (.rsa(key), keyID, publicKey)
@@ -89,10 +94,16 @@ package struct IdentitySigningKey: Sendable {
     /// - Parameters:
     ///   - type: `typ`; nil for none.
     ///   - keyID: `kid`, if the key is published under another id.
-    package func sign(_ claims: JSONObject, type: String? = "JWT", keyID: String? = nil) throws -> String {
-        var header: JSONObject = ["alg": .string(algorithm.rawValue), "kid": .string(keyID ?? self.keyID)]
+    package func sign(
+        _ claims: JSONObject, type: String? = "JWT", keyID: String? = nil
+    ) throws -> String {
+        var header: JSONObject = [
+            "alg": .string(algorithm.rawValue), "kid": .string(keyID ?? self.keyID),
+        ]
         if let type { header["typ"] = .string(type) }
-        let input = Base64URL.encode(JSONValue.object(header).octets) + "." + Base64URL.encode(JSONValue.object(claims).octets)
+        let input =
+            Base64URL.encode(JSONValue.object(header).octets) + "."
+            + Base64URL.encode(JSONValue.object(claims).octets)
         let signature =
             switch key {
             case .p256(let key): try key.signSHA256(message: Array(input.utf8))
@@ -109,8 +120,8 @@ extension IdentitySigningKey: CustomStringConvertible, CustomReflectable {
 
 /// The content of `/auth/keys`.
 package enum PublishedKeys {
-    /// The JWK Set document of these keys: the active one first, then the next, then replaced ones whose tokens may still be in
-    /// use.
+    /// The JWK Set document of these keys: the active one first, then the next, then replaced ones
+    /// whose tokens may still be in use.
     package static func document(_ keys: [JSONObject]) -> [UInt8] {
         JSONValue.object(["keys": .array(keys.map(JSONValue.object))]).octets
     }

@@ -1,8 +1,8 @@
 // Identity tokens that Postern issues, in the form of Sign in with Apple.
 
 import InternetMessage
-import Support
 import MailCrypto
+import Support
 
 /// The address that a team receives.
 package enum TokenEmail: Sendable, Hashable {
@@ -46,11 +46,14 @@ package struct IdentityTokenContent: Sendable {
     package var orgID: String?
     /// `sid`: the session of the page, by the name that it has for this app.
     package var sessionID: String?
-    /// The code or access token sent with it, for `c_hash` and `at_hash` (OpenID Connect Core sections 3.3.2.11, 3.1.3.6).
+    /// The code or access token sent with it, for `c_hash` and `at_hash` (OpenID Connect Core
+    /// sections 3.3.2.11, 3.1.3.6).
     package var code: String?
     package var accessToken: String?
 
-    package init(issuer: String, subject: String, audience: String, issuedAt: Int64, lifetime: Int64) {
+    package init(
+        issuer: String, subject: String, audience: String, issuedAt: Int64, lifetime: Int64
+    ) {
         self.issuer = issuer
         self.subject = subject
         self.audience = audience
@@ -61,7 +64,8 @@ package struct IdentityTokenContent: Sendable {
     /// The claims in a fixed order.
     package var claims: JSONObject {
         var claims: JSONObject = [
-            "iss": .string(issuer), "aud": .string(audience), "exp": .integer(issuedAt &+ lifetime), "iat": .integer(issuedAt),
+            "iss": .string(issuer), "aud": .string(audience), "exp": .integer(issuedAt &+ lifetime),
+            "iat": .integer(issuedAt),
             "sub": .string(subject),
         ]
         claims["nonce"] = nonce.map(JSONValue.string)
@@ -75,7 +79,9 @@ package struct IdentityTokenContent: Sendable {
         }
         claims["real_user_status"] = realUserStatus.map { .integer(Int64($0.rawValue)) }
         claims["auth_time"] = authenticatedAt.map(JSONValue.integer)
-        if !method.references.isEmpty { claims["amr"] = .array(method.references.map(JSONValue.string)) }
+        if !method.references.isEmpty {
+            claims["amr"] = .array(method.references.map(JSONValue.string))
+        }
         claims["acr"] = method.contextClass.map(JSONValue.string)
         claims["transfer_sub"] = transferSubject.map(JSONValue.string)
         claims["org_id"] = orgID.map(JSONValue.string)
@@ -84,7 +90,9 @@ package struct IdentityTokenContent: Sendable {
     }
 
     /// The left half of the SHA-256, in base64url.
-    package static func leftHalfHash(_ text: String) -> String { Base64URL.encode(SHA256.hash(text.utf8).prefix(16)) }
+    package static func leftHalfHash(_ text: String) -> String {
+        Base64URL.encode(SHA256.hash(text.utf8).prefix(16))
+    }
 }
 
 extension IdentityTokenContent: CustomStringConvertible, CustomReflectable {

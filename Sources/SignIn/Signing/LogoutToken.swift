@@ -1,7 +1,7 @@
 // Logout tokens (OpenID Connect Back-Channel Logout 1.0 section 2.4).
 
-import Support
 import MailCrypto
+import Support
 
 /// The claims of a logout token. They never include a `nonce`, so that no one can use a logout
 /// token as an identity token.
@@ -16,8 +16,10 @@ package enum LogoutToken {
     /// - Parameter now: seconds since 1970.
     package static func claims(_ notice: LogoutNotice, issuer: String, now: Int64) -> JSONObject {
         [
-            "iss": .string(issuer), "aud": .string(notice.clientID), "iat": .integer(now), "exp": .integer(now + lifetime),
-            "jti": .string(notice.id), "sub": .string(notice.subject), "sid": .string(notice.sessionID),
+            "iss": .string(issuer), "aud": .string(notice.clientID), "iat": .integer(now),
+            "exp": .integer(now + lifetime),
+            "jti": .string(notice.id), "sub": .string(notice.subject),
+            "sid": .string(notice.sessionID),
             "events": .object([event: .object([:])]),
         ]
     }
@@ -26,6 +28,7 @@ package enum LogoutToken {
 extension IdentitySigner {
     /// The token of a notice, signed as the app's identity tokens are.
     package func token(_ notice: LogoutNotice, issuer: String, now: Int64) async throws -> String {
-        try await key(notice.algorithm).sign(LogoutToken.claims(notice, issuer: issuer, now: now), type: LogoutToken.type)
+        try await key(notice.algorithm).sign(
+            LogoutToken.claims(notice, issuer: issuer, now: now), type: LogoutToken.type)
     }
 }

@@ -22,9 +22,12 @@ package struct TokenMaker: Sendable {
     /// An identity token for a subject. If it cannot be signed, its transaction fails.
     /// - Parameters:
     ///   - code, accessToken: the code or token sent with it.
-    package func token(_ subject: TokenSubject, code: String? = nil, accessToken: String? = nil) throws(StoreFailure) -> String {
+    package func token(
+        _ subject: TokenSubject, code: String? = nil, accessToken: String? = nil
+    ) throws(StoreFailure) -> String {
         var content = IdentityTokenContent(
-            issuer: issuer, subject: subject.sub, audience: subject.clientID, issuedAt: now, lifetime: Self.lifetime)
+            issuer: issuer, subject: subject.sub, audience: subject.clientID, issuedAt: now,
+            lifetime: Self.lifetime)
         content.nonce = subject.nonce
         content.email =
             switch subject.email {
@@ -61,6 +64,8 @@ extension IdentitySigner {
     /// Makes identity tokens issued now.
     /// - Parameter algorithm: the one registered for the client.
     package func maker(issuer: String, _ algorithm: String, now: Int64) async throws -> TokenMaker {
-        TokenMaker(issuer: issuer, key: try await key(SignatureAlgorithm(rawValue: algorithm) ?? .es256), now: now)
+        TokenMaker(
+            issuer: issuer, key: try await key(SignatureAlgorithm(rawValue: algorithm) ?? .es256),
+            now: now)
     }
 }

@@ -1,4 +1,5 @@
-// JWS in compact serialization (RFC 7515 section 7.1), read so strictly that each signature fits only one text.
+// JWS in compact serialization (RFC 7515 section 7.1), read so strictly that each
+// signature fits only one text.
 
 import Support
 
@@ -22,14 +23,18 @@ package struct CompactJWS: Sendable {
     /// The signed octets: header and payload unchanged, with the dot between.
     package let signingInput: [UInt8]
 
-    /// Header parameters that contain keys, change what is signed, or belong to encryption. None of them is allowed in a token
-    /// whose keys and algorithms are configured (RFC 8725 sections 3.1, 3.10; RFC 7797; RFC 7516).
+    /// Header parameters that contain keys, change what is signed, or belong to encryption. None of
+    /// them is allowed in a token whose keys and algorithms are configured (RFC 8725 sections 3.1,
+    /// 3.10; RFC 7797; RFC 7516).
     private static let refusedParameters = [
-        "jwk", "jku", "x5c", "x5u", "crit", "b64", "zip", "enc", "epk", "apu", "apv", "iv", "tag", "p2s", "p2c",
+        "jwk", "jku", "x5c", "x5u", "crit", "b64", "zip", "enc", "epk", "apu", "apv", "iv", "tag",
+        "p2s", "p2c",
     ]
 
     /// Parses a token. Throws `format`, and `alg` or `kid` if these are missing or not strings.
-    package init(_ token: String) throws(TokenRejection) { try self.init(octets: Array(token.utf8)) }
+    package init(_ token: String) throws(TokenRejection) {
+        try self.init(octets: Array(token.utf8))
+    }
 
     /// Parses a token.
     package init(octets: [UInt8]) throws(TokenRejection) {
@@ -44,9 +49,12 @@ package struct CompactJWS: Sendable {
                     ? "it has five segments, like an encrypted token: only signed tokens are accepted"
                     : "it has \(segments.count) segments instead of three")
         }
-        guard let header = Base64URL.decode(segments[0]), let payload = Base64URL.decode(segments[1]),
+        guard let header = Base64URL.decode(segments[0]),
+            let payload = Base64URL.decode(segments[1]),
             let signature = Base64URL.decode(segments[2])
-        else { throw TokenRejection(.format, "a segment is not canonical base64url without padding") }
+        else {
+            throw TokenRejection(.format, "a segment is not canonical base64url without padding")
+        }
         do {
             self.header = try StrictJSON.parseObject(header, limit: Self.maximumLength)
         } catch {

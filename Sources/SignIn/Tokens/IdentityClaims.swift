@@ -11,9 +11,11 @@ package enum RealUserStatus: Int, Sendable, Hashable, CaseIterable {
     case likelyReal = 2
 }
 
-/// The claims of a token, each with its type. Prints nothing: subject and address belong to the user.
+/// The claims of a token, each with its type. Prints nothing: subject and
+/// address belong to the user.
 package struct IdentityClaims: Sendable {
-    /// Longest subject and longest of the other identifiers, in octets (OpenID Connect Core section 2).
+    /// Longest subject and longest of the other identifiers, in octets (OpenID
+    /// Connect Core section 2).
     package static let maximumIdentifierLength = 255
 
     /// `iss`.
@@ -43,8 +45,8 @@ package struct IdentityClaims: Sendable {
     /// All claims as received.
     package let all: JSONObject
 
-    /// Reads the claims. Throws `format` for a payload that is not a JSON object, otherwise the check of the missing or wrong
-    /// claim.
+    /// Reads the claims. Throws `format` for a payload that is not a JSON object, otherwise the
+    /// check of the missing or wrong claim.
     package init(payload: [UInt8]) throws(TokenRejection) {
         let all: JSONObject
         do {
@@ -66,10 +68,12 @@ package struct IdentityClaims: Sendable {
         notBefore = try reader.time("nbf", .notBefore)
         nonce = try reader.text("nonce", .nonce, maximum: ExpectedNonce.maximumLength)
         nonceSupported = try reader.flag("nonce_supported")
-        email = try reader.text("email", maximum: 2048).flatMap { AddrSpec(envelope: $0) }.map(InboxAddress.init)
+        email = try reader.text("email", maximum: 2048).flatMap { AddrSpec(envelope: $0) }.map(
+            InboxAddress.init)
         emailVerified = try reader.flag("email_verified")
         isPrivateEmail = try reader.flag("is_private_email")
-        realUserStatus = all["real_user_status"]?.number?.integer.flatMap { Int(exactly: $0) }.flatMap(RealUserStatus.init)
+        realUserStatus = all["real_user_status"]?.number?.integer.flatMap { Int(exactly: $0) }
+            .flatMap(RealUserStatus.init)
         orgID = try reader.text("org_id")
         transferSubject = try reader.text("transfer_sub")
         authenticatedAt = try reader.time("auth_time", .claims)
@@ -80,8 +84,11 @@ package struct IdentityClaims: Sendable {
 extension IdentityClaims {
     /// `amr` (RFC 8176): short words, at most ten; nil if the token has no such list.
     package var authenticationMethods: [String]? {
-        guard let words = all["amr"]?.array?.compactMap(\.string), words.count <= 10 else { return nil }
-        return words.allSatisfy { (1...32).contains($0.utf8.count) && $0.hasNoControls } ? words : nil
+        guard let words = all["amr"]?.array?.compactMap(\.string), words.count <= 10 else {
+            return nil
+        }
+        return words.allSatisfy { (1...32).contains($0.utf8.count) && $0.hasNoControls }
+            ? words : nil
     }
 }
 
@@ -98,29 +105,39 @@ struct ClaimReader {
 
     /// A required text of 1 to `maximum` octets without control characters.
     func identifier(
-        _ name: String, _ check: TokenRejection.Check, maximum: Int = IdentityClaims.maximumIdentifierLength
+        _ name: String, _ check: TokenRejection.Check,
+        maximum: Int = IdentityClaims.maximumIdentifierLength
     ) throws(TokenRejection) -> String {
-        guard let text = try text(name, check, maximum: maximum) else { throw TokenRejection(check, "the claim is missing") }
+        guard let text = try text(name, check, maximum: maximum) else {
+            throw TokenRejection(check, "the claim is missing")
+        }
         return text
     }
 
     /// The same, but optional.
     func text(
-        _ name: String, _ check: TokenRejection.Check = .claims, maximum: Int = IdentityClaims.maximumIdentifierLength
+        _ name: String, _ check: TokenRejection.Check = .claims,
+        maximum: Int = IdentityClaims.maximumIdentifierLength
     ) throws(TokenRejection) -> String? {
         guard let value = all[name] else { return nil }
         guard case .string(let text) = value, (1...maximum).contains(text.utf8.count),
             text.hasNoControls
         else {
-            throw TokenRejection(check, "\(name) is not a string of 1 to \(maximum) octets without control characters")
+            throw TokenRejection(
+                check,
+                "\(name) is not a string of 1 to \(maximum) octets without control characters")
         }
         return text
     }
 
     /// `aud`: a text, or a list of up to 20 texts (RFC 7519 section 4.1.3); never empty.
     func audiences() throws(TokenRejection) -> [String] {
-        guard case .array(let elements)? = all["aud"] else { return [try identifier("aud", .audience)] }
-        guard (1...20).contains(elements.count) else { throw TokenRejection(.audience, "aud has no items, or more than 20") }
+        guard case .array(let elements)? = all["aud"] else {
+            return [try identifier("aud", .audience)]
+        }
+        guard (1...20).contains(elements.count) else {
+            throw TokenRejection(.audience, "aud has no items, or more than 20")
+        }
         return try elements.map { element throws(TokenRejection) in
             try ClaimReader(["aud": element]).identifier("aud", .audience)
         }
@@ -132,8 +149,11 @@ struct ClaimReader {
     func audience() throws(TokenRejection) -> String {
         let audiences = try audiences()
         guard audiences.count > 1 else { return audiences[0] }
-        guard let party = try text("azp", .audience), audiences.contains(where: party.hasSameOctets(as:)) else {
-            throw TokenRejection(.audience, "the token has several audiences, and azp names none of them")
+        guard let party = try text("azp", .audience),
+            audiences.contains(where: party.hasSameOctets(as:))
+        else {
+            throw TokenRejection(
+                .audience, "the token has several audiences, and azp names none of them")
         }
         return party
     }
@@ -158,8 +178,11 @@ struct ClaimReader {
         return seconds
     }
 
-    func requiredTime(_ name: String, _ check: TokenRejection.Check) throws(TokenRejection) -> Int64 {
-        guard let time = try time(name, check) else { throw TokenRejection(check, "the claim is missing") }
+    func requiredTime(_ name: String, _ check: TokenRejection.Check) throws(TokenRejection) -> Int64
+    {
+        guard let time = try time(name, check) else {
+            throw TokenRejection(check, "the claim is missing")
+        }
         return time
     }
 }

@@ -7,7 +7,8 @@ import Support
 package enum NonceForm: String, Sendable, Hashable, CaseIterable {
     /// The claim is the nonce itself.
     case raw
-    /// The claim is the SHA-256 of the nonce in lower-case hexadecimal, as Apple's sample code sends it.
+    /// The claim is the SHA-256 of the nonce in lower-case hexadecimal, as
+    /// Apple's sample code sends it.
     case sha256Hex = "sha256_hex"
 
     /// The claim of a token with this nonce.
@@ -19,7 +20,8 @@ package enum NonceForm: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// The nonce that the caller expects. The caller must consume it, keyed on issuer, audience and the token's own claim.
+/// The nonce that the caller expects. The caller must consume it, keyed on issuer, audience and
+/// the token's own claim.
 package struct ExpectedNonce: Sendable, Hashable {
     /// Longest accepted nonce, in octets.
     package static let maximumLength = 512
@@ -37,23 +39,26 @@ package struct ExpectedNonce: Sendable, Hashable {
         self.isRequired = isRequired
     }
 
-    /// Compares with the claim, in constant time. Throws `nonce` if only one side has a nonce, if both differ, and if neither
-    /// has one that is required. With `nonce_supported: false`, the nonce may be missing on either side; two different ones are
-    /// still refused.
+    /// Compares with the claim, in constant time. Throws `nonce` if only one side has a nonce, if
+    /// both differ, and if neither has one that is required. With `nonce_supported: false`, the
+    /// nonce may be missing on either side; two different ones are still refused.
     package func check(_ claims: IdentityClaims, issuerForm: NonceForm) throws(TokenRejection) {
         if let value, !(1...Self.maximumLength).contains(value.utf8.count) {
-            throw TokenRejection(.nonce, "the expected nonce is not of 1 to \(Self.maximumLength) octets")
+            throw TokenRejection(
+                .nonce, "the expected nonce is not of 1 to \(Self.maximumLength) octets")
         }
         switch (value, claims.nonce) {
         case (let expected?, let claim?):
             let form = form ?? issuerForm
             guard constantTimeEqual(Array(form.claim(for: expected).utf8), Array(claim.utf8)) else {
-                throw TokenRejection(.nonce, "it is not the expected one in the form \(form.rawValue)")
+                throw TokenRejection(
+                    .nonce, "it is not the expected one in the form \(form.rawValue)")
             }
         case (.some, nil) where claims.nonceSupported == false: break
         case (nil, .some) where claims.nonceSupported == false: break
         case (.some, nil): throw TokenRejection(.nonce, "one is expected, but the token has none")
-        case (nil, .some): throw TokenRejection(.nonce, "the token has one, but none was sent with it")
+        case (nil, .some):
+            throw TokenRejection(.nonce, "the token has one, but none was sent with it")
         case (nil, nil):
             guard !isRequired || claims.nonceSupported == false else {
                 throw TokenRejection(.nonce, "one is required, but the token has none")

@@ -4,8 +4,8 @@
 package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertible {
     /// The failed check, in the order of the checks. The raw values appear in responses.
     package enum Check: String, Sendable, Hashable, CaseIterable {
-        /// Not three segments of canonical base64url with a JSON object in the first and, if claims are read, in the second; or
-        /// a header parameter that is not allowed.
+        /// Not three segments of canonical base64url with a JSON object in the first and, if claims
+        /// are read, in the second; or a header parameter that is not allowed.
         case format
         /// `typ` names another kind of token (RFC 8725 section 3.11).
         case type = "typ"

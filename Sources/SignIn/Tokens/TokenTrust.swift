@@ -1,4 +1,5 @@
-// The issuers whose tokens are accepted in requests: those of the store, and this installation itself.
+// The issuers whose tokens are accepted in requests: those of the store, and
+// this installation itself.
 
 import Support
 import Synchronization
@@ -23,7 +24,8 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
         }
     }
 
-    /// - Parameter own: `iss` of this installation's tokens, and their signer; nil if it issues none.
+    /// - Parameter own: `iss` of this installation's tokens, and their signer;
+    ///   nil if it issues none.
     package init(own: (issuer: String, signer: IdentitySigner)?, others: IssuerTrust) {
         ownIssuer = own?.issuer
         signer = own?.signer
@@ -32,12 +34,16 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
 
     package func issuer(_ iss: String) async throws -> IssuerConfiguration? {
         if let ownIssuer, ownIssuer.hasSameOctets(as: iss) {
-            return IssuerConfiguration(name: "postern", issuer: ownIssuer, source: .inline(""), algorithms: [.es256, .rs256])
+            return IssuerConfiguration(
+                name: "postern", issuer: ownIssuer, source: .inline(""),
+                algorithms: [.es256, .rs256])
         }
         return try await others.issuers.issuer(iss)
     }
 
-    package func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
+    package func keys(
+        of issuer: IssuerConfiguration, for keyID: String?
+    ) async throws(KeysUnavailable) -> JWKSet {
         guard let ownIssuer, let signer, ownIssuer.hasSameOctets(as: issuer.issuer) else {
             return try await others.keys.keys(of: issuer, for: keyID)
         }

@@ -2,7 +2,8 @@
 
 import Support
 
-/// A request: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`, `nonce_form`, `leeway`.
+/// A request: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`,
+/// `nonce_form`, `leeway`.
 package struct TokenVerificationRequest: Sendable {
     /// Longest accepted line, in octets: a token, a key set and some space for the rest.
     package static let maximumLength = 1_048_576
@@ -41,15 +42,20 @@ package struct TokenVerificationRequest: Sendable {
     package init(line: [UInt8], now: Int64, time: (String) -> Int64?) throws(Unreadable) {
         let object: JSONObject
         do {
-            let value = try StrictJSON.parse(line, limit: Self.maximumLength, replacingUnprintable: true)
-            guard case .object(let members) = value else { throw JSONError(message: "not an object", offset: 0) }
+            let value = try StrictJSON.parse(
+                line, limit: Self.maximumLength, replacingUnprintable: true)
+            guard case .object(let members) = value else {
+                throw JSONError(message: "not an object", offset: 0)
+            }
             object = members
         } catch {
             throw Unreadable(id: .null, reason: "the line is not valid JSON: \(error)")
         }
         let id = object["id"] ?? .null
         self.init(id: id, token: "", now: now)
-        guard case .string(let token)? = object["token"] else { throw Unreadable(id: id, reason: "token is not a string") }
+        guard case .string(let token)? = object["token"] else {
+            throw Unreadable(id: id, reason: "token is not a string")
+        }
         self.token = token
         func text(_ name: String) throws(Unreadable) -> String? {
             switch object[name] {
@@ -65,10 +71,14 @@ package struct TokenVerificationRequest: Sendable {
         switch object["now"] {
         case nil, .null?: break
         case .number(let number)?:
-            guard let seconds = number.floor else { throw Unreadable(id: id, reason: "now is not a time") }
+            guard let seconds = number.floor else {
+                throw Unreadable(id: id, reason: "now is not a time")
+            }
             self.now = seconds
         case .string(let text)?:
-            guard let seconds = time(text) else { throw Unreadable(id: id, reason: "now is not a time") }
+            guard let seconds = time(text) else {
+                throw Unreadable(id: id, reason: "now is not a time")
+            }
             self.now = seconds
         default: throw Unreadable(id: id, reason: "now is not a time")
         }
@@ -84,8 +94,12 @@ package struct TokenVerificationRequest: Sendable {
             nonceForm = known
         }
         if let leeway = object["leeway"], leeway != .null {
-            guard let seconds = leeway.number?.integer, (0...IssuerConfiguration.maximumLeeway).contains(seconds) else {
-                throw Unreadable(id: id, reason: "leeway is not 0 to \(IssuerConfiguration.maximumLeeway) seconds")
+            guard let seconds = leeway.number?.integer,
+                (0...IssuerConfiguration.maximumLeeway).contains(seconds)
+            else {
+                throw Unreadable(
+                    id: id,
+                    reason: "leeway is not 0 to \(IssuerConfiguration.maximumLeeway) seconds")
             }
             self.leeway = seconds
         }
@@ -144,13 +158,18 @@ package struct TokenQuestions: Sendable {
     ///   - issuers: nil if there is no installation.
     ///   - keys: the source of those issuers' keys.
     package init(issuers: (any IssuerDirectory)?, keys: (any VerificationKeySource)?) {
-        if let issuers, let keys { configured = TokenVerifier(issuers: issuers, keys: keys) } else { configured = nil }
+        if let issuers, let keys {
+            configured = TokenVerifier(issuers: issuers, keys: keys)
+        } else {
+            configured = nil
+        }
     }
 
     /// Answers one request.
     package func answer(_ question: TokenVerificationRequest) async -> TokenVerificationResponse {
         do {
-            return TokenVerificationResponse(id: question.id, outcome: .valid(try await claims(question)))
+            return TokenVerificationResponse(
+                id: question.id, outcome: .valid(try await claims(question)))
         } catch let rejection as TokenRejection {
             return TokenVerificationResponse(id: question.id, outcome: .rejected(rejection))
         } catch {
@@ -165,7 +184,9 @@ package struct TokenQuestions: Sendable {
             try TokenChecks.signature(token, algorithms: issuer.algorithms, keys: keys)
             return try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength)
         }
-        guard let audience = question.audience else { throw TokenRejection(.audience, "no audience to expect: name one") }
+        guard let audience = question.audience else {
+            throw TokenRejection(.audience, "no audience to expect: name one")
+        }
         if let expected = question.issuer, !expected.hasSameOctets(as: issuer.issuer) {
             throw TokenRejection(.issuer, "the token is from another issuer")
         }
@@ -176,10 +197,13 @@ package struct TokenQuestions: Sendable {
     }
 
     /// The issuer that applies, and its keys.
-    private func trust(_ token: CompactJWS, _ question: TokenVerificationRequest) async throws -> (IssuerConfiguration, JWKSet) {
+    private func trust(
+        _ token: CompactJWS, _ question: TokenVerificationRequest
+    ) async throws -> (IssuerConfiguration, JWKSet) {
         guard let document = question.keys else {
             guard let configured else {
-                throw TokenRejection(.key, "no keys were given, and there is no installation with issuers")
+                throw TokenRejection(
+                    .key, "no keys were given, and there is no installation with issuers")
             }
             let (issuer, keys) = try await configured.trust(token)
             return (Self.adjusted(issuer, question), keys)
@@ -194,12 +218,15 @@ package struct TokenQuestions: Sendable {
         } catch {
             throw TokenRejection(.key, error.reason)
         }
-        let issuer = IssuerConfiguration(name: "-", issuer: question.issuer ?? "", source: .inline(""))
+        let issuer = IssuerConfiguration(
+            name: "-", issuer: question.issuer ?? "", source: .inline(""))
         return (Self.adjusted(issuer, question), keys)
     }
 
     /// The issuer with the request's own settings.
-    private static func adjusted(_ issuer: IssuerConfiguration, _ question: TokenVerificationRequest) -> IssuerConfiguration {
+    private static func adjusted(
+        _ issuer: IssuerConfiguration, _ question: TokenVerificationRequest
+    ) -> IssuerConfiguration {
         IssuerConfiguration(
             name: issuer.name, issuer: issuer.issuer, source: issuer.source,
             algorithms: question.algorithms ?? issuer.algorithms, nonceForm: issuer.nonceForm,

@@ -22,18 +22,22 @@ package enum TokenChecks {
                 throw TokenRejection(.signature, "it is not valid under the issuer's key")
             }
         case .unusable(let reason): throw TokenRejection(.key, "it names \(reason)")
-        case .unknown where keyID == nil: throw TokenRejection(.key, "the token names no key, and the issuer has none or several")
+        case .unknown where keyID == nil:
+            throw TokenRejection(.key, "the token names no key, and the issuer has none or several")
         case .unknown: throw TokenRejection(.key, "the issuer has no key with this id")
         }
     }
 
-    /// The algorithm and the key id that the token names; nil for none. Throws unless the algorithm is configured.
+    /// The algorithm and the key id that the token names; nil for none. Throws unless the
+    /// algorithm is configured.
     package static func keyName(
         _ token: CompactJWS, algorithms: Set<SignatureAlgorithm>
     ) throws(TokenRejection) -> (SignatureAlgorithm, String?) {
-        guard let algorithm = algorithms.first(where: { $0.rawValue.hasSameOctets(as: token.algorithm) }) else {
+        let named = algorithms.first { $0.rawValue.hasSameOctets(as: token.algorithm) }
+        guard let algorithm = named else {
             let taken = algorithms.map(\.rawValue).sorted().joined(separator: ", ")
-            throw TokenRejection(.algorithm, "it is not one of those configured for the issuer (\(taken))")
+            throw TokenRejection(
+                .algorithm, "it is not one of those configured for the issuer (\(taken))")
         }
         return (algorithm, token.keyID)
     }
@@ -44,7 +48,8 @@ package enum TokenChecks {
     ///   - nonce: if nil, the nonce is not checked.
     ///   - now: seconds since 1970.
     package static func claims(
-        _ claims: IdentityClaims, issuer: IssuerConfiguration, audience: String?, nonce: ExpectedNonce?, now: Int64
+        _ claims: IdentityClaims, issuer: IssuerConfiguration, audience: String?,
+        nonce: ExpectedNonce?, now: Int64
     ) throws(TokenRejection) {
         guard claims.issuer.hasSameOctets(as: issuer.issuer) else {
             throw TokenRejection(.issuer, "the token is from another issuer")
@@ -53,12 +58,18 @@ package enum TokenChecks {
             throw TokenRejection(.audience, "the token is for another audience")
         }
         let (lower, upper) = (now &- issuer.leeway, now &+ issuer.leeway)
-        guard claims.expiresAt > lower else { throw TokenRejection(.expiry, "the token is expired") }
-        guard claims.issuedAt <= upper else { throw TokenRejection(.issuedAt, "the token is issued in the future") }
+        guard claims.expiresAt > lower else {
+            throw TokenRejection(.expiry, "the token is expired")
+        }
+        guard claims.issuedAt <= upper else {
+            throw TokenRejection(.issuedAt, "the token is issued in the future")
+        }
         guard claims.expiresAt >= claims.issuedAt else {
             throw TokenRejection(.expiry, "the token expires before it is issued")
         }
-        if let start = claims.notBefore, start > upper { throw TokenRejection(.notBefore, "the token is not valid yet") }
+        if let start = claims.notBefore, start > upper {
+            throw TokenRejection(.notBefore, "the token is not valid yet")
+        }
         try nonce?.check(claims, issuerForm: issuer.nonceForm)
     }
 
@@ -69,12 +80,15 @@ package enum TokenChecks {
         if let type = token.type, type.lowercased() != "jwt" {
             throw TokenRejection(.type, "it says that this is not an identity token")
         }
-        if token.header["cty"] != nil { throw TokenRejection(.type, "it says that the payload is not claims") }
+        if token.header["cty"] != nil {
+            throw TokenRejection(.type, "it says that the payload is not claims")
+        }
     }
 
     /// All checks.
     package static func verify(
-        _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, audience: String?, nonce: ExpectedNonce?, now: Int64
+        _ token: CompactJWS, issuer: IssuerConfiguration, keys: JWKSet, audience: String?,
+        nonce: ExpectedNonce?, now: Int64
     ) throws(TokenRejection) -> IdentityClaims {
         try type(token)
         try signature(token, algorithms: issuer.algorithms, keys: keys)
@@ -100,11 +114,14 @@ package struct TokenVerifier: Sendable {
     ///   - nonce: the nonce that the app expects; if nil, it is not checked.
     ///   - now: seconds since 1970.
     /// - Throws: `TokenVerificationFailure`, and the errors of the issuer directory.
-    package func verify(_ token: String, audience: String, nonce: ExpectedNonce?, now: Int64) async throws -> VerifiedToken {
+    package func verify(
+        _ token: String, audience: String, nonce: ExpectedNonce?, now: Int64
+    ) async throws -> VerifiedToken {
         do {
             let jws = try CompactJWS(token)
             let (issuer, keys) = try await trust(jws)
-            let claims = try TokenChecks.verify(jws, issuer: issuer, keys: keys, audience: audience, nonce: nonce, now: now)
+            let claims = try TokenChecks.verify(
+                jws, issuer: issuer, keys: keys, audience: audience, nonce: nonce, now: now)
             return VerifiedToken(claims: claims, issuer: issuer)
         } catch let rejection as TokenRejection {
             throw TokenVerificationFailure.rejected(rejection)
@@ -117,16 +134,24 @@ package struct TokenVerifier: Sendable {
     /// token that no key could verify: unknown issuer, other algorithm, signature of an impossible
     /// length.
     package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {
-        guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
+        guard
+            let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength)
+        else {
             throw TokenRejection(.format, "the payload is not a valid JSON object")
         }
         let iss = try ClaimReader(claims).identifier("iss", .issuer, maximum: 2048)
-        guard let issuer = try await issuers.issuer(iss), issuer.issuer.hasSameOctets(as: iss) else {
+        guard let issuer = try await issuers.issuer(iss), issuer.issuer.hasSameOctets(as: iss)
+        else {
             throw TokenRejection(.issuer, "the issuer is not configured: see postern issuer add")
         }
         let (algorithm, keyID) = try TokenChecks.keyName(token, algorithms: issuer.algorithms)
-        guard algorithm == .es256 ? token.signature.count == 64 : token.signature.count >= JWKSet.rsaBits.lowerBound / 8 else {
-            throw TokenRejection(.signature, "its length is not that of a signature of this algorithm")
+        guard
+            algorithm == .es256
+                ? token.signature.count == 64
+                : token.signature.count >= JWKSet.rsaBits.lowerBound / 8
+        else {
+            throw TokenRejection(
+                .signature, "its length is not that of a signature of this algorithm")
         }
         return (issuer, try await keys.keys(of: issuer, for: keyID))
     }

@@ -13,14 +13,16 @@ package enum UpstreamOutcome: Sendable, Hashable {
     case session(String)
     /// The user is unknown, and must not become a user this way.
     case unknown
-    /// The user is unknown or has no confirmed inbox, and the provider gives no address that can be trusted as theirs.
+    /// The user is unknown or has no confirmed inbox, and the provider gives no address that
+    /// can be trusted as theirs.
     case noAddress
     /// The address belongs to a user who does not sign in this way.
     case taken
 }
 
 extension PortalRepository {
-    /// Begins an attempt at the provider: the request to it, and the sealed value that the browser keeps.
+    /// Begins an attempt at the provider: the request to it, and the sealed
+    /// value that the browser keeps.
     /// - Parameters:
     ///   - browser: the cookie of the browser.
     ///   - request: the app's request that the user signs in for, and its handle; nil for none.
@@ -51,22 +53,30 @@ extension PortalRepository {
     ///   - links: whether a user here with the same verified inbox is the same person.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
-        _ identity: UpstreamIdentity, rules: SignUpRules, links: UpstreamSettings.Links, replacing old: String?, now: Int64
+        _ identity: UpstreamIdentity, rules: SignUpRules, links: UpstreamSettings.Links,
+        replacing old: String?, now: Int64
     ) throws(StoreFailure) -> UpstreamOutcome {
         let session = try SecretHash.newToken()
         // Read before the transaction, because it starts its own read.
         let invited: (user: Int64, id: String, inbox: Int64)? =
-            if let address = identity.address, rules.mode != .closed { try invited(address) } else { nil }
-        let (outcome, user) = try events.write(at: now) { connection, tracker throws(StoreFailure) -> (UpstreamOutcome, Int64?) in
+            if let address = identity.address, rules.mode != .closed { try invited(address) } else {
+                nil
+            }
+        let (outcome, user) = try events.write(at: now) {
+            connection, tracker throws(StoreFailure) -> (UpstreamOutcome, Int64?) in
             var used: (user: Int64, inbox: Int64)
             if let user = try known(connection, identity, now: now) {
-                guard let inbox = try entrance(connection, user: user) else { return (.noAddress, nil) }
+                guard let inbox = try entrance(connection, user: user) else {
+                    return (.noAddress, nil)
+                }
                 used = (user, inbox)
             } else {
                 guard let address = identity.address else { return (.noAddress, nil) }
                 switch try owner(connection, address) {
                 case .user(let user, let inbox):
-                    guard links == .verifiedAddress, try !isNamed(connection, user: user, issuer: identity.issuer) else {
+                    guard links == .verifiedAddress,
+                        try !isNamed(connection, user: user, issuer: identity.issuer)
+                    else {
                         return (.taken, nil)
                     }
                     used = (user, inbox)
@@ -74,12 +84,15 @@ extension PortalRepository {
                 case .none:
                     if let invited {
                         let inbox: Int64? = try connection.value(
-                            "SELECT id FROM inboxes WHERE user_id = \(invited.user) AND number = \(invited.inbox)")
+                            "SELECT id FROM inboxes WHERE user_id = \(invited.user) AND number = \(invited.inbox)"
+                        )
                         guard let inbox else { return (.unknown, nil) }
                         used = (invited.user, inbox)
                         try confirmInvited(connection, tracker, used, now: now)
                     } else {
-                        guard rules.takes(address), !inboxes.isRelayed(address) else { return (.unknown, nil) }
+                        guard rules.takes(address), !inboxes.isRelayed(address) else {
+                            return (.unknown, nil)
+                        }
                         used = try newUser(connection, address, name: identity.name, now: now)
                     }
                 }
@@ -90,7 +103,9 @@ extension PortalRepository {
                     ON CONFLICT (issuer, subject) DO NOTHING RETURNING id
                     """)
                 // Another host was faster: at the next attempt the user is known.
-                guard added != nil else { throw .temporary(.busy, "the same sign-in is under way on another host") }
+                guard added != nil else {
+                    throw .temporary(.busy, "the same sign-in is under way on another host")
+                }
             }
             try open(connection, session, of: used, by: .upstream, replacing: old, now: now)
             try connection.run(
@@ -117,7 +132,9 @@ extension PortalRepository {
     }
 
     /// The inbox of the new session: the default one, or the first confirmed one.
-    private func entrance(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64? {
+    private func entrance(
+        _ connection: any DatabaseConnection, user: Int64
+    ) throws(StoreFailure) -> Int64? {
         try connection.value(
             """
             SELECT id FROM inboxes WHERE user_id = \(user) AND verified_at IS NOT NULL
@@ -127,9 +144,11 @@ extension PortalRepository {
 
     private enum Owner { case user(Int64, inbox: Int64), notAnEntrance, none }
 
-    /// The user with this mailbox as a verified inbox. Another spelling of it proves nothing here, because no message was sent
-    /// to it. Nor does a reply-only inbox, with which no one signs in.
-    private func owner(_ connection: any DatabaseConnection, _ address: InboxAddress) throws(StoreFailure) -> Owner {
+    /// The user with this mailbox as a verified inbox. Another spelling of it proves nothing here,
+    /// because no message was sent to it. Nor does a reply-only inbox, with which no one signs in.
+    private func owner(
+        _ connection: any DatabaseConnection, _ address: InboxAddress
+    ) throws(StoreFailure) -> Owner {
         let search = inboxes.index.search(address.revealed)
         let row = try connection.row(
             """
@@ -144,9 +163,12 @@ extension PortalRepository {
 
     /// Whether another subject of the issuer already identifies the user. If so, the address passed
     /// to another person.
-    private func isNamed(_ connection: any DatabaseConnection, user: Int64, issuer: String) throws(StoreFailure) -> Bool {
+    private func isNamed(
+        _ connection: any DatabaseConnection, user: Int64, issuer: String
+    ) throws(StoreFailure) -> Bool {
         let found: Int64? = try connection.value(
-            "SELECT id FROM upstream_identities WHERE user_id = \(user) AND issuer = \(issuer) LIMIT 1")
+            "SELECT id FROM upstream_identities WHERE user_id = \(user) AND issuer = \(issuer) LIMIT 1"
+        )
         return found != nil
     }
 }

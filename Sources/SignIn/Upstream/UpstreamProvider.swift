@@ -1,11 +1,12 @@
-// Calls the operator's OpenID provider: its metadata, its keys, tokens for a code, and data about the user.
+// Calls the operator's OpenID provider: its metadata, its keys, tokens for a code,
+// and data about the user.
 
 import AsyncHTTPClient
 import Dispatch
 import Foundation
-import Support
 import Logging
 import NIOCore
+import Support
 import Transport
 
 /// One instance serves for the whole life of a process. Every call returns or throws within a
@@ -22,12 +23,15 @@ package final class UpstreamProvider: Sendable {
     /// The most octets of a response.
     private static let maximumLength = 262_144
 
-    package init(_ settings: UpstreamSettings, now: @escaping @Sendable () -> Int64, logger: Logger) {
+    package init(_ settings: UpstreamSettings, now: @escaping @Sendable () -> Int64, logger: Logger)
+    {
         self.settings = settings
         self.now = now
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
+        let client = HTTPClient(
+            eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
         self.client = client
-        keys = KeySetCache(fetcher: HTTPKeySetFetcher(client: client), storage: nil, now: now, logger: logger)
+        keys = KeySetCache(
+            fetcher: HTTPKeySetFetcher(client: client), storage: nil, now: now, logger: logger)
         metadataCache = MetadataCache(issuer: settings.issuer) { address throws(UpstreamFailure) in
             var request = HTTPClientRequest(url: address)
             request.headers.add(name: "Accept", value: "application/json")
@@ -42,7 +46,9 @@ package final class UpstreamProvider: Sendable {
     package func stop() async { try? await client.shutdown() }
 
     /// The provider's metadata. It is at most an hour old while the provider answers.
-    package func metadata() async throws(UpstreamFailure) -> UpstreamMetadata { try await metadataCache.metadata(now: now()) }
+    package func metadata() async throws(UpstreamFailure) -> UpstreamMetadata {
+        try await metadataCache.metadata(now: now())
+    }
 
     /// Exchanges the code of an attempt, and verifies the result.
     /// - Parameter code: from the response to `attempt`.
@@ -50,19 +56,24 @@ package final class UpstreamProvider: Sendable {
         _ attempt: UpstreamAttempt, code: String, redirectURI: String, _ metadata: UpstreamMetadata
     ) async throws(UpstreamFailure) -> UpstreamIdentity {
         let tokens = try await tokens(attempt, code: code, redirectURI: redirectURI, metadata)
-        guard let text = tokens["id_token"]?.string else { throw .unproved("there is no identity token") }
+        guard let text = tokens["id_token"]?.string else {
+            throw .unproved("there is no identity token")
+        }
         let claims = try await claims(text, attempt, metadata)
-        let time = try attempt.authenticationTime(claims, leeway: IssuerConfiguration.defaultLeeway, now: now())
+        let time = try attempt.authenticationTime(
+            claims, leeway: IssuerConfiguration.defaultLeeway, now: now())
         let identity = try UpstreamIdentity(claims, profile: nil, settings, authenticatedAt: time)
         // Many providers give the address only at this endpoint.
-        guard identity.address == nil, let endpoint = metadata.userInfoEndpoint, let token = tokens["access_token"]?.string,
+        guard identity.address == nil, let endpoint = metadata.userInfoEndpoint,
+            let token = tokens["access_token"]?.string,
             token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { return identity }
         var request = HTTPClientRequest(url: endpoint)
         request.headers.add(name: "Authorization", value: "Bearer \(token)")
         request.headers.add(name: "Accept", value: "application/json")
         let answer = try await Self.ask(client, request, for: "the userinfo")
-        guard let profile = try? StrictJSON.parseObject(answer.octets, limit: Self.maximumLength) else {
+        guard let profile = try? StrictJSON.parseObject(answer.octets, limit: Self.maximumLength)
+        else {
             throw .unavailable("the userinfo is not a valid JSON object")
         }
         return try UpstreamIdentity(claims, profile: profile, settings, authenticatedAt: time)
@@ -79,8 +90,10 @@ package final class UpstreamProvider: Sendable {
         request.method = .POST
         if let secret = settings.secret, !metadata.secretInForm {
             // Form-encoded first, then as Basic (RFC 6749 section 2.3.1).
-            let pair = [settings.clientID, secret.revealed].map(FormEncoding.encode).joined(separator: ":")
-            request.headers.add(name: "Authorization", value: "Basic \(Data(pair.utf8).base64EncodedString())")
+            let pair = [settings.clientID, secret.revealed].map(FormEncoding.encode).joined(
+                separator: ":")
+            request.headers.add(
+                name: "Authorization", value: "Basic \(Data(pair.utf8).base64EncodedString())")
         } else {
             form.append(("client_id", settings.clientID))
             if let secret = settings.secret { form.append(("client_secret", secret.revealed)) }
@@ -90,10 +103,13 @@ package final class UpstreamProvider: Sendable {
         request.body = .bytes(ByteBuffer(string: FormEncoding.encode(form)))
         let answer = try await Self.ask(client, request, for: "tokens", allowing: 400...401)
         guard answer.status == 200 else {
-            let error = (try? StrictJSON.parseObject(answer.octets, limit: Self.maximumLength))?["error"]?.string ?? "-"
+            let error =
+                (try? StrictJSON.parseObject(answer.octets, limit: Self.maximumLength))?["error"]?
+                .string ?? "-"
             throw .unproved("the token endpoint said \(error.withoutControls(limit: 64))")
         }
-        guard let object = try? StrictJSON.parseObject(answer.octets, limit: Self.maximumLength) else {
+        guard let object = try? StrictJSON.parseObject(answer.octets, limit: Self.maximumLength)
+        else {
             throw .unavailable("the token endpoint's response is not a valid JSON object")
         }
         return object
@@ -108,12 +124,15 @@ package final class UpstreamProvider: Sendable {
             let token = try CompactJWS(text)
             let (_, keyID) = try TokenChecks.keyName(token, algorithms: issuer.algorithms)
             let claims = try TokenChecks.verify(
-                token, issuer: issuer, keys: try await keys.keys(of: issuer, for: keyID), audience: settings.clientID,
+                token, issuer: issuer, keys: try await keys.keys(of: issuer, for: keyID),
+                audience: settings.clientID,
                 nonce: ExpectedNonce(attempt.nonce), now: now())
             // A nonce was sent, so the token must have it, even if it reports no support for
             // nonces.
             guard claims.nonce != nil else { throw TokenRejection(.nonce, "the token has none") }
-            if let party = claims.all["azp"], party.string?.hasSameOctets(as: settings.clientID) != true {
+            if let party = claims.all["azp"],
+                party.string?.hasSameOctets(as: settings.clientID) != true
+            {
                 throw TokenRejection(.audience, "the token is for another client")
             }
             return claims
@@ -127,7 +146,8 @@ package final class UpstreamProvider: Sendable {
     }
 
     private static func ask(
-        _ client: HTTPClient, _ request: HTTPClientRequest, for what: String, allowing others: ClosedRange<UInt> = 0...0
+        _ client: HTTPClient, _ request: HTTPClientRequest, for what: String,
+        allowing others: ClosedRange<UInt> = 0...0
     ) async throws(UpstreamFailure) -> (status: UInt, octets: [UInt8]) {
         var request = request
         request.headers.add(name: "User-Agent", value: "postern")
@@ -163,14 +183,18 @@ private actor MetadataCache {
     private var failed: (failure: UpstreamFailure, at: Int64)?
     private var running: Task<Result<UpstreamMetadata, UpstreamFailure>, Never>?
 
-    init(issuer: String, fetch: @escaping @Sendable (String) async throws(UpstreamFailure) -> [UInt8]) {
+    init(
+        issuer: String, fetch: @escaping @Sendable (String) async throws(UpstreamFailure) -> [UInt8]
+    ) {
         self.issuer = issuer
         self.fetch = fetch
     }
 
     func metadata(now: Int64) async throws(UpstreamFailure) -> UpstreamMetadata {
         if let known, (0..<Self.freshness).contains(now - known.at) { return known.metadata }
-        if let failed, (0..<Self.pause).contains(now - failed.at) { return try old(failed.failure, now) }
+        if let failed, (0..<Self.pause).contains(now - failed.at) {
+            return try old(failed.failure, now)
+        }
         let task = running ?? start()
         switch await task.value {
         case .success(let metadata):
@@ -182,7 +206,9 @@ private actor MetadataCache {
         }
     }
 
-    private func old(_ failure: UpstreamFailure, _ now: Int64) throws(UpstreamFailure) -> UpstreamMetadata {
+    private func old(
+        _ failure: UpstreamFailure, _ now: Int64
+    ) throws(UpstreamFailure) -> UpstreamMetadata {
         guard let known, (0..<Self.maximumAge).contains(now - known.at) else { throw failure }
         return known.metadata
     }

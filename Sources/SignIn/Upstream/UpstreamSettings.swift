@@ -1,4 +1,5 @@
-// The operator's existing OpenID provider, as a way to sign in here: the configuration, and the provider's metadata. Pure.
+// The operator's existing OpenID provider, as a way to sign in here: the configuration, and the
+// provider's metadata. Pure.
 
 import Accounts
 import Support
@@ -17,7 +18,8 @@ package struct UpstreamSettings: Sendable {
     package enum Addresses: String, Sendable, CaseIterable {
         /// Those with `email_verified`.
         case verified
-        /// All addresses: for a provider whose users cannot choose their address, and that does not mark addresses as verified.
+        /// All addresses: for a provider whose users cannot choose their address, and that does
+        /// not mark addresses as verified.
         case all
     }
 
@@ -36,7 +38,8 @@ package struct UpstreamSettings: Sendable {
     package let isOnly: Bool
 
     package init(
-        issuer: String, clientID: String, secret: ClientSecretText?, name: String, scopes: [String] = ["openid", "email"],
+        issuer: String, clientID: String, secret: ClientSecretText?, name: String,
+        scopes: [String] = ["openid", "email"],
         links: Links = .never, addresses: Addresses = .verified, isOnly: Bool = false
     ) {
         self.issuer = issuer
@@ -58,11 +61,13 @@ package struct ClientSecretText: Sendable, CustomStringConvertible, CustomReflec
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Why a sign-in by the provider failed. The details are for the operator's log: they contain no address and no token.
+/// Why a sign-in by the provider failed. The details are for the operator's log: they contain no
+/// address and no token.
 package enum UpstreamFailure: Error, Sendable, CustomStringConvertible {
     /// The provider cannot be reached, or its response is not valid.
     case unavailable(String)
-    /// The provider sent the user back with an error. Only its code is kept, because anyone may have written its text.
+    /// The provider sent the user back with an error. Only its code is kept, because anyone
+    /// may have written its text.
     case declined(String)
     /// The response does not belong to this browser's attempt, or came too late.
     case stale
@@ -90,8 +95,8 @@ package struct UpstreamMetadata: Sendable, Hashable {
     /// Whether the secret is sent in the form instead of a header field.
     package let secretInForm: Bool
 
-    /// Reads a discovery document. Throws `unavailable` for a document of another issuer, and for addresses that must not be
-    /// used.
+    /// Reads a discovery document. Throws `unavailable` for a document of another issuer, and for
+    /// addresses that must not be used.
     package init(_ document: [UInt8], issuer: String) throws(UpstreamFailure) {
         guard let object = try? StrictJSON.parseObject(document, limit: document.count) else {
             throw .unavailable("its metadata is not a valid JSON object")
@@ -102,11 +107,15 @@ package struct UpstreamMetadata: Sendable, Hashable {
         }
         func address(_ name: String) throws(UpstreamFailure) -> String? {
             guard let address = text(name) else { return nil }
-            if let objection = KeySetAddress.objection(address) { throw .unavailable("\(name): \(objection)") }
+            if let objection = KeySetAddress.objection(address) {
+                throw .unavailable("\(name): \(objection)")
+            }
             return address
         }
         func required(_ name: String) throws(UpstreamFailure) -> String {
-            guard let address = try address(name) else { throw .unavailable("its metadata has no \(name)") }
+            guard let address = try address(name) else {
+                throw .unavailable("its metadata has no \(name)")
+            }
             return address
         }
         authorizationEndpoint = try required("authorization_endpoint")
@@ -114,9 +123,11 @@ package struct UpstreamMetadata: Sendable, Hashable {
         keys = try required("jwks_uri")
         userInfoEndpoint = try address("userinfo_endpoint")
         namesIssuer = object["authorization_response_iss_parameter_supported"] == .bool(true)
-        // By default the secret is sent in the header field (OpenID Connect Discovery section 3). In a form every secret
-        // arrives unchanged, while not all providers decode the header field (RFC 6749 section 2.3.1).
-        let methods = object["token_endpoint_auth_methods_supported"]?.array?.compactMap(\.string) ?? []
+        // By default the secret is sent in the header field (OpenID Connect Discovery section
+        // 3). In a form every secret arrives unchanged, while not all providers decode the
+        // header field (RFC 6749 section 2.3.1).
+        let methods =
+            object["token_endpoint_auth_methods_supported"]?.array?.compactMap(\.string) ?? []
         secretInForm = methods.contains("client_secret_post")
     }
 }

@@ -1,4 +1,5 @@
-// A JSON value (RFC 8259) as received: member names are compared octet by octet, numbers keep their spelling.
+// A JSON value (RFC 8259) as received: member names are compared octet by octet,
+// numbers keep their spelling.
 
 /// A JSON value. Prints its kind only: it may contain an address or a subject.
 package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
@@ -77,17 +78,26 @@ extension JSONValue: Encodable {
         case .null: try container.encodeNil()
         case .bool(let value): try container.encode(value)
         case .number(let number):
-            if let integer = number.integer { try container.encode(integer) } else { try container.encode(number.double) }
+            if let integer = number.integer {
+                try container.encode(integer)
+            } else {
+                try container.encode(number.double)
+            }
         case .string(let text): try container.encode(text)
         case .array(let items): try container.encode(items)
         case .object(let object):
-            try container.encode(Dictionary(object.members.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }))
+            try container.encode(
+                Dictionary(
+                    object.members.map { ($0.name, $0.value) },
+                    uniquingKeysWith: { first, _ in first }))
         }
     }
 }
 
 /// The members of an object in their order; no name occurs twice.
-package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, CustomStringConvertible, CustomReflectable {
+package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral,
+    CustomStringConvertible, CustomReflectable
+{
     package struct Member: Sendable, Hashable {
         package let name: String
         package let value: JSONValue
@@ -113,7 +123,8 @@ package struct JSONObject: Sendable, Hashable, ExpressibleByDictionaryLiteral, C
         for (name, value) in elements { self[name] = value }
     }
 
-    /// The value of the member whose name has exactly these octets: names that Unicode calls equivalent are different names.
+    /// The value of the member whose name has exactly these octets: names that Unicode calls
+    /// equivalent are different names.
     package subscript(name: String) -> JSONValue? {
         get { members.first { $0.name.hasSameOctets(as: name) }?.value }
         set {
@@ -141,7 +152,8 @@ package struct JSONNumber: Sendable, Hashable {
     /// The text must already be checked against the grammar.
     init(checked text: String) { self.text = text }
 
-    /// The value, if it is whole and within ±(2^63 - 1), in any spelling: `10`, `1e1` and `10.0` are the same number.
+    /// The value, if it is whole and within ±(2^63 - 1), in any spelling: `10`, `1e1` and
+    /// `10.0` are the same number.
     package var integer: Int64? {
         guard let parts = scaled, parts.fraction == false else { return nil }
         return parts.whole
@@ -174,8 +186,8 @@ package struct JSONNumber: Sendable, Hashable {
         for octet in text.utf8 {
             switch octet {
             case 0x30...0x39 where inExponent:
-                // With 64 characters, a greater exponent makes no difference: the number is out of range or next to zero
-                // already.
+                // With 64 characters, a greater exponent makes no difference: the number is
+                // out of range or next to zero already.
                 exponent = min(exponent * 10 + Int(octet - 0x30), 100_000)
             case 0x30...0x39: digits.append(octet - 0x30)
             case UInt8(ascii: "."): point = digits.count

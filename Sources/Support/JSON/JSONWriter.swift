@@ -12,10 +12,14 @@ package struct JSONWriter {
     package var text: String { String(decoding: octets, as: UTF8.self) }
 
     /// An object, whose members `body` writes.
-    package mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
+    package mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows {
+        try enclosed("{", "}", body)
+    }
 
     /// An array, whose elements `body` writes.
-    package mutating func array(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("[", "]", body) }
+    package mutating func array(_ body: (inout JSONWriter) throws -> Void) rethrows {
+        try enclosed("[", "]", body)
+    }
 
     /// Begins a member; its value must follow.
     package mutating func name(_ name: String) {
@@ -41,7 +45,9 @@ package struct JSONWriter {
         JSONText.append(text, to: &octets)
     }
 
-    package mutating func value(_ texts: [String]) { array { for text in texts { $0.value(text) } } }
+    package mutating func value(_ texts: [String]) {
+        array { for text in texts { $0.value(text) } }
+    }
 
     package mutating func value(_ bool: Bool) { literal(bool ? "true" : "false") }
 
@@ -104,7 +110,8 @@ package enum JSONText {
         output.append(UInt8(ascii: "\""))
         defer { output.append(UInt8(ascii: "\"")) }
         // For nearly every text, nothing needs to be escaped.
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F }) else {
+        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F })
+        else {
             output.append(contentsOf: text.utf8)
             return
         }

@@ -1,4 +1,5 @@
-// From a JSON value to a Swift value: unknown members are refused, and an error names the path of the wrong value.
+// From a JSON value to a Swift value: unknown members are refused, and an error names the
+// path of the wrong value.
 
 /// A JSON value that does not have the expected shape.
 package struct JSONShapeError: Error, Sendable, Hashable {
@@ -10,7 +11,8 @@ package struct JSONShapeError: Error, Sendable, Hashable {
 
 /// Decodes `Decodable` values strictly. Members are in snake_case for properties in camelCase.
 package enum StrictDecoder {
-    /// Throws `JSONShapeError` for a member that is unknown, missing, or of another kind; the error gives its JSON pointer.
+    /// Throws `JSONShapeError` for a member that is unknown, missing, or of another kind; the
+    /// error gives its JSON pointer.
     package static func decode<T: Decodable>(_ type: T.Type, from value: JSONValue) throws -> T {
         let usage = Usage()
         let result: T
@@ -27,9 +29,12 @@ package enum StrictDecoder {
         switch error {
         case .keyNotFound(let key, let context):
             return JSONShapeError(
-                pointer: pointer(context.codingPath) + "/" + escaped(snakeCase(key.stringValue)), message: "it is missing")
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-            return JSONShapeError(pointer: pointer(context.codingPath), message: context.debugDescription)
+                pointer: pointer(context.codingPath) + "/" + escaped(snakeCase(key.stringValue)),
+                message: "it is missing")
+        case .typeMismatch(_, let context), .valueNotFound(_, let context),
+            .dataCorrupted(let context):
+            return JSONShapeError(
+                pointer: pointer(context.codingPath), message: context.debugDescription)
         @unknown default: return JSONShapeError(pointer: "", message: "it cannot be taken")
         }
     }
@@ -77,16 +82,22 @@ private final class Usage {
         let pointer = WireText(pointer)
         if names[pointer] == nil { names[pointer] = [] }
     }
-    func asked(_ name: String, at pointer: String) { names[WireText(pointer), default: []].insert(WireText(name)) }
+    func asked(_ name: String, at pointer: String) {
+        names[WireText(pointer), default: []].insert(WireText(name))
+    }
 
     /// Throws for the first member, in order of names, that the decoded type did not read.
     func check(_ value: JSONValue, path: String) throws {
         switch value {
         case .object(let object):
             guard let known = names[WireText(path)] else { return }
-            for (name, member) in object.members.map({ (WireText($0.name), $0.value) }).sorted(by: { $0.0 < $1.0 }) {
+            for (name, member) in object.members.map({ (WireText($0.name), $0.value) }).sorted(by: {
+                $0.0 < $1.0
+            }) {
                 let pointer = path + "/" + StrictDecoder.escaped(name.text)
-                guard known.contains(name) else { throw JSONShapeError(pointer: pointer, message: "there is no such member") }
+                guard known.contains(name) else {
+                    throw JSONShapeError(pointer: pointer, message: "there is no such member")
+                }
                 try check(member, path: pointer)
             }
         case .array(let items):
@@ -103,10 +114,13 @@ private struct ValueDecoder: Decoder {
     var codingPath: [any CodingKey] { path }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    func mismatch(_ wanted: String) -> DecodingError { mismatch(saying: "must be \(wanted), not \(value.kind)") }
+    func mismatch(_ wanted: String) -> DecodingError {
+        mismatch(saying: "must be \(wanted), not \(value.kind)")
+    }
 
     private func mismatch(saying text: String) -> DecodingError {
-        .typeMismatch(JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: text))
+        .typeMismatch(
+            JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: text))
     }
 
     func unbox<T: Decodable>(_ type: T.Type) throws -> T {
@@ -148,7 +162,9 @@ private struct ValueDecoder: Decoder {
     }
 
     func double() throws -> Double {
-        guard case .number(let number) = value, number.double.isFinite else { throw mismatch("a number") }
+        guard case .number(let number) = value, number.double.isFinite else {
+            throw mismatch("a number")
+        }
         return number.double
     }
 }
@@ -168,11 +184,14 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let decoder: ValueDecoder
     let pointer: String
     var codingPath: [any CodingKey] { decoder.path }
-    var allKeys: [Key] { object.members.map { WireText($0.name) }.sorted().compactMap { Key(stringValue: $0.text) } }
+    var allKeys: [Key] {
+        object.members.map { WireText($0.name) }.sorted().compactMap { Key(stringValue: $0.text) }
+    }
 
     /// The member. Records that the type read it.
     private func member(_ key: Key) -> (name: String, value: JSONValue)? {
-        // The keys of dictionaries match unchanged; property names are in camelCase and match in snake_case.
+        // The keys of dictionaries match unchanged; property names are in
+        // camelCase and match in snake_case.
         for name in [key.stringValue, StrictDecoder.snakeCase(key.stringValue)] {
             if let value = object[name] {
                 decoder.usage.asked(name, at: pointer)
@@ -184,7 +203,8 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     private func nested(_ key: Key) throws -> ValueDecoder {
         guard let (name, value) = member(key) else {
-            throw DecodingError.keyNotFound(key, DecodingError.Context(codingPath: decoder.path, debugDescription: "missing"))
+            throw DecodingError.keyNotFound(
+                key, DecodingError.Context(codingPath: decoder.path, debugDescription: "missing"))
         }
         return ValueDecoder(value: value, path: decoder.path + [Step(name)], usage: decoder.usage)
     }
@@ -194,22 +214,44 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try nested(key).bool() }
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try nested(key).string() }
     func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try nested(key).double() }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { Float(try nested(key).double()) }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
+        Float(try nested(key).double())
+    }
     func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try nested(key).integer(type) }
     func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try nested(key).integer(type) }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try nested(key).integer(type) }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try nested(key).integer(type) }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try nested(key).integer(type) }
+    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
+        try nested(key).integer(type)
+    }
+    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
+        try nested(key).integer(type)
+    }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+        try nested(key).integer(type)
+    }
     func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try nested(key).integer(type) }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try nested(key).integer(type) }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try nested(key).integer(type) }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try nested(key).integer(type) }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try nested(key).integer(type) }
-    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try nested(key).unbox(type) }
-    func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
+    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
+        try nested(key).integer(type)
+    }
+    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
+        try nested(key).integer(type)
+    }
+    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
+        try nested(key).integer(type)
+    }
+    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+        try nested(key).integer(type)
+    }
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try nested(key).unbox(type)
+    }
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> {
         try nested(key).container(keyedBy: type)
     }
-    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { try nested(key).unkeyedContainer() }
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try nested(key).unkeyedContainer()
+    }
     func superDecoder() throws -> any Decoder { decoder }
     func superDecoder(forKey key: Key) throws -> any Decoder { try nested(key) }
 }
@@ -231,7 +273,8 @@ private struct Unkeyed: UnkeyedDecodingContainer {
         let path = decoder.path + [Step(currentIndex)]
         guard !isAtEnd else {
             throw DecodingError.valueNotFound(
-                JSONValue.self, DecodingError.Context(codingPath: path, debugDescription: "an item is missing"))
+                JSONValue.self,
+                DecodingError.Context(codingPath: path, debugDescription: "an item is missing"))
         }
         defer { currentIndex += 1 }
         return ValueDecoder(value: items[currentIndex], path: path, usage: decoder.usage)
@@ -243,10 +286,14 @@ private struct Unkeyed: UnkeyedDecodingContainer {
         return true
     }
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T { try next().unbox(type) }
-    mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested> {
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type
+    ) throws -> KeyedDecodingContainer<Nested> {
         try next().container(keyedBy: type)
     }
-    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer { try next().unkeyedContainer() }
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try next().unkeyedContainer()
+    }
     mutating func superDecoder() throws -> any Decoder { try next() }
 }
 
@@ -277,7 +324,9 @@ extension JSONValue: Decodable {
     package init(from decoder: any Decoder) throws {
         guard let decoder = decoder as? ValueDecoder else {
             throw DecodingError.dataCorrupted(
-                DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "JSONValue is read by StrictDecoder"))
+                DecodingError.Context(
+                    codingPath: decoder.codingPath,
+                    debugDescription: "JSONValue is read by StrictDecoder"))
         }
         self = decoder.value
     }

@@ -17,8 +17,9 @@ package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(message) (at octet \(offset))" }
 }
 
-/// The strict reader. In addition to RFC 8259, it refuses a byte order mark, a member name that occurs twice, U+0000 in a
-/// string, a lone surrogate, a member name or a number that is too long, and nesting beyond `maximumDepth`. Linear in the input.
+/// The strict reader. In addition to RFC 8259, it refuses a byte order mark, a member name that
+/// occurs twice, U+0000 in a string, a lone surrogate, a member name or a number that is too long,
+/// and nesting beyond `maximumDepth`. Linear in the input.
 package struct StrictJSON {
     /// Depth of nested objects and arrays. Tokens and key sets have four at most.
     package static let maximumDepth = 16
@@ -45,7 +46,9 @@ package struct StrictJSON {
     package static func parse(
         _ octets: [UInt8], limit: Int, replacingUnprintable: Bool = false
     ) throws(JSONError) -> JSONValue {
-        guard octets.count <= limit else { throw JSONError(message: "longer than \(limit) octets", offset: limit) }
+        guard octets.count <= limit else {
+            throw JSONError(message: "longer than \(limit) octets", offset: limit)
+        }
         guard String(validating: octets, as: UTF8.self) != nil else {
             throw JSONError(message: "not valid UTF-8", offset: 0)
         }
@@ -65,12 +68,15 @@ package struct StrictJSON {
         return object
     }
 
-    private func error(_ message: String) -> JSONError { JSONError(message: message, offset: position) }
+    private func error(_ message: String) -> JSONError {
+        JSONError(message: message, offset: position)
+    }
 
     private var current: UInt8? { position < octets.count ? octets[position] : nil }
 
     private mutating func skipWhitespace() {
-        while let octet = current, octet == 0x20 || octet == 0x09 || octet == 0x0A || octet == 0x0D { position += 1 }
+        while let octet = current, octet == 0x20 || octet == 0x09 || octet == 0x0A || octet == 0x0D
+        { position += 1 }
     }
 
     private mutating func take(_ character: Unicode.Scalar) -> Bool {
@@ -83,8 +89,11 @@ package struct StrictJSON {
         guard let octet = current else { throw error("a value is missing") }
         switch octet {
         case UInt8(ascii: "{"), UInt8(ascii: "["):
-            guard depth < Self.maximumDepth else { throw error("nested deeper than \(Self.maximumDepth)") }
-            return octet == UInt8(ascii: "{") ? .object(try object(depth: depth)) : .array(try array(depth: depth))
+            guard depth < Self.maximumDepth else {
+                throw error("nested deeper than \(Self.maximumDepth)")
+            }
+            return octet == UInt8(ascii: "{")
+                ? .object(try object(depth: depth)) : .array(try array(depth: depth))
         case UInt8(ascii: "\""): return .string(try string())
         case UInt8(ascii: "-"), 0x30...0x39: return .number(try number())
         case UInt8(ascii: "t"): return try word("true", .bool(true))
@@ -113,7 +122,9 @@ package struct StrictJSON {
             guard name.utf8.count <= Self.maximumNameLength else {
                 throw error("a member name of over \(Self.maximumNameLength) octets")
             }
-            guard names.insert(Array(name.utf8)).inserted else { throw error("a member name occurs twice") }
+            guard names.insert(Array(name.utf8)).inserted else {
+                throw error("a member name occurs twice")
+            }
             skipWhitespace()
             guard take(":") else { throw error("a colon is missing") }
             skipWhitespace()
@@ -191,7 +202,8 @@ package struct StrictJSON {
         case UInt8(ascii: "n"): text.append(0x0A)
         case UInt8(ascii: "r"): text.append(0x0D)
         case UInt8(ascii: "t"): text.append(0x09)
-        case UInt8(ascii: "u"): text.append(contentsOf: Array(String(Character(try escapedScalar())).utf8))
+        case UInt8(ascii: "u"):
+            text.append(contentsOf: Array(String(Character(try escapedScalar())).utf8))
         default: throw error("an unknown escape")
         }
     }
@@ -202,7 +214,8 @@ package struct StrictJSON {
         if let scalar = Unicode.Scalar(first) { return scalar }
         // A surrogate: the first half must be followed by the escape of a second one.
         let end = position
-        guard first < 0xDC00, take("\\"), take("u"), case let second = try codeUnit(), (0xDC00...0xDFFF).contains(second),
+        guard first < 0xDC00, take("\\"), take("u"), case let second = try codeUnit(),
+            (0xDC00...0xDFFF).contains(second),
             let scalar = Unicode.Scalar(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00))
         else {
             position = end

@@ -1,4 +1,5 @@
-// An assertion: a device signs with an attested key ("Validating apps that connect to your server", assertions).
+// An assertion: a device signs with an attested key ("Validating apps that connect to your
+// server", assertions).
 
 import MailCrypto
 
@@ -14,10 +15,14 @@ package enum AppAssertion {
             let key = try? AnyPublicKey(.p256, x: Array(point[1..<33]), y: Array(point[33...]))
         else { throw AppAttestError(.publicKey, "it is not an uncompressed point of P-256") }
         let value: CBORValue
-        do throws(CBORError) { value = try CBORReader.value(of: octets) } catch { throw AppAttestError(.format, "\(error)") }
+        do throws(CBORError) { value = try CBORReader.value(of: octets) } catch {
+            throw AppAttestError(.format, "\(error)")
+        }
         guard value.pairs?.count == 2, let signature = value["signature"]?.bytes,
             let octets = value["authenticatorData"]?.bytes
-        else { throw AppAttestError(.format, "its members are not signature and authenticatorData") }
+        else {
+            throw AppAttestError(.format, "its members are not signature and authenticatorData")
+        }
         let data = try AppAttestData(assertion: octets)
         // The nonce is already a hash, and ECDSA hashes it again.
         let nonce = SHA256.hash(octets + SHA256.hash(expectation.clientData))
@@ -25,7 +30,9 @@ package enum AppAssertion {
             throw AppAttestError(.signature, "it was not made with the attested key")
         }
         guard expectation.isApp(data) else { throw AppAttestError(.appID, "it is for another app") }
-        guard data.value.signCount > counter else { throw AppAttestError(.counter, "it did not rise") }
+        guard data.value.signCount > counter else {
+            throw AppAttestError(.counter, "it did not rise")
+        }
         return data.value.signCount
     }
 }

@@ -12,7 +12,9 @@ struct AppAttestData {
         } else {
             value = try Self.read(octets, setting: .extensionData, clearing: [])
         }
-        guard value.credential != nil else { throw AppAttestError(.authenticatorData, "no credential in it") }
+        guard value.credential != nil else {
+            throw AppAttestError(.authenticatorData, "no credential in it")
+        }
     }
 
     /// For an assertion. Its flags say that a credential follows, but none does. It consists of
@@ -20,7 +22,8 @@ struct AppAttestData {
     init(assertion octets: [UInt8]) throws(AppAttestError) {
         let hasExtensions = octets.count > AuthenticatorData.headLength
         value = try Self.read(
-            octets, setting: hasExtensions ? .extensionData : [], clearing: [.attestedCredential, .extensionData])
+            octets, setting: hasExtensions ? .extensionData : [],
+            clearing: [.attestedCredential, .extensionData])
     }
 
     private static func read(
@@ -28,10 +31,13 @@ struct AppAttestData {
     ) throws(AppAttestError) -> AuthenticatorData {
         var octets = octets
         if octets.count >= AuthenticatorData.headLength {
-            octets[32] = AuthenticatorData.Flags(rawValue: octets[32]).subtracting(clearing).union(setting).rawValue
+            octets[32] =
+                AuthenticatorData.Flags(rawValue: octets[32]).subtracting(clearing).union(setting)
+                .rawValue
         }
         do throws(WebAuthnError) { return try AuthenticatorData(octets) } catch {
-            throw AppAttestError(error.step == .publicKey ? .publicKey : .authenticatorData, error.reason)
+            throw AppAttestError(
+                error.step == .publicKey ? .publicKey : .authenticatorData, error.reason)
         }
     }
 }

@@ -29,15 +29,18 @@ package struct AppAttestExpectation: Sendable {
         self.clientData = clientData
     }
 
-    /// The values that an attestation may cover: SHA-256 of the client data, or the client data, which Apple's own sample
-    /// passes as the hash. Either binds it to the challenge.
+    /// The values that an attestation may cover: SHA-256 of the client data, or the client data,
+    /// which Apple's own sample passes as the hash. Either binds it to the challenge.
     var attestedHashes: [[UInt8]] { [SHA256.hash(clientData), clientData] }
 
     /// Whether the authenticator data begins with SHA-256 of the app id.
-    func isApp(_ data: AppAttestData) -> Bool { constantTimeEqual(data.value.rpIDHash, SHA256.hash(Array(appID.utf8))) }
+    func isApp(_ data: AppAttestData) -> Bool {
+        constantTimeEqual(data.value.rpIDHash, SHA256.hash(Array(appID.utf8)))
+    }
 }
 
-/// Why an attestation or assertion is refused. Names the check that failed, and contains nothing from the device.
+/// Why an attestation or assertion is refused. Names the check that failed, and contains
+/// nothing from the device.
 package struct AppAttestError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Check: String, Sendable, CaseIterable {
         /// The request itself.

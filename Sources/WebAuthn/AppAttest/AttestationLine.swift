@@ -1,10 +1,10 @@
 // A line of `postern verify attestation --batch`, and its answer.
 
-import Support
 import MailCrypto
+import Support
 
-/// A request: `{id, app_id, environment, key_id, client_data, attestation | assertion, public_key, counter, now, roots}`.
-/// Octets are hexadecimal, or base64 as Apple's interfaces return them.
+/// A request: `{id, app_id, environment, key_id, client_data, attestation | assertion, public_key,
+/// counter, now, roots}`. Octets are hexadecimal, or base64 as Apple's interfaces return them.
 package struct AttestationLine {
     /// Longest line read, in octets.
     package static let maximumLength = 1_048_576
@@ -15,11 +15,14 @@ package struct AttestationLine {
     /// - Parameters:
     ///   - now: the time for certificates if the line has none, in seconds since 1970.
     ///   - time: parses a time given as text to seconds since 1970; nil if it is not a valid time.
-    package static func answer(_ line: [UInt8], now: Int64, time: (String) -> Int64?) -> JSONObject {
+    package static func answer(_ line: [UInt8], now: Int64, time: (String) -> Int64?) -> JSONObject
+    {
         var id = JSONValue.null
         do throws(AppAttestError) {
             let members: JSONObject
-            do throws(JSONError) { members = try StrictJSON.parseObject(line, limit: maximumLength) } catch {
+            do throws(JSONError) {
+                members = try StrictJSON.parseObject(line, limit: maximumLength)
+            } catch {
                 throw AppAttestError(.request, "\(error)")
             }
             id = members["id"] ?? .null
@@ -35,27 +38,35 @@ package struct AttestationLine {
     private func answer(now: Int64, time: (String) -> Int64?) throws(AppAttestError) -> JSONObject {
         var environment = AppAttestExpectation.Environment.production
         if self["environment"] != nil {
-            guard let known = AppAttestExpectation.Environment(rawValue: try text("environment")) else {
+            guard let known = AppAttestExpectation.Environment(rawValue: try text("environment"))
+            else {
                 throw AppAttestError(.request, "environment is neither production nor development")
             }
             environment = known
         }
         let expectation = AppAttestExpectation(
-            appID: try text("app_id"), environment: environment, clientData: try octets("client_data"))
+            appID: try text("app_id"), environment: environment,
+            clientData: try octets("client_data"))
         switch (self["attestation"] != nil, self["assertion"] != nil) {
         case (true, false):
             let key = try AppAttestation.verify(
-                octets("attestation"), expectation, keyID: octets("key_id"), roots: roots(), now: self.time(time) ?? now)
+                octets("attestation"), expectation, keyID: octets("key_id"), roots: roots(),
+                now: self.time(time) ?? now)
             return [
-                "key_id": .string(Hex.encode(key.id)), "public_key": .string(Hex.encode(key.point)), "counter": .integer(0),
+                "key_id": .string(Hex.encode(key.id)), "public_key": .string(Hex.encode(key.point)),
+                "counter": .integer(0),
             ]
         case (false, true):
             let point = try octets("public_key")
             if self["key_id"] != nil, try octets("key_id") != SHA256.hash(point) {
                 throw AppAttestError(.keyID, "it is not that of public_key")
             }
-            let counter = try AppAssertion.verify(octets("assertion"), expectation, point: point, counter: counter())
-            return ["key_id": .string(Hex.encode(SHA256.hash(point))), "counter": .integer(Int64(counter))]
+            let counter = try AppAssertion.verify(
+                octets("assertion"), expectation, point: point, counter: counter())
+            return [
+                "key_id": .string(Hex.encode(SHA256.hash(point))),
+                "counter": .integer(Int64(counter)),
+            ]
         default: throw AppAttestError(.request, "give either attestation or assertion")
         }
     }
@@ -66,7 +77,9 @@ package struct AttestationLine {
     private subscript(name: String) -> JSONValue? { members[name] == .null ? nil : members[name] }
 
     private func text(_ name: String) throws(AppAttestError) -> String {
-        guard let text = self[name]?.string else { throw AppAttestError(.request, "\(name) is not a string") }
+        guard let text = self[name]?.string else {
+            throw AppAttestError(.request, "\(name) is not a string")
+        }
         return text
     }
 
@@ -77,14 +90,19 @@ package struct AttestationLine {
         return octets
     }
 
-    private static func octets(_ text: String) -> [UInt8]? { Hex.decode(text.utf8) ?? DeviceOctets.base64(text) }
+    private static func octets(_ text: String) -> [UInt8]? {
+        Hex.decode(text.utf8) ?? DeviceOctets.base64(text)
+    }
 
     private func roots() throws(AppAttestError) -> [Certificate] {
         guard let value = self["roots"] else { return [] }
-        guard let items = value.array else { throw AppAttestError(.request, "roots is not an array") }
+        guard let items = value.array else {
+            throw AppAttestError(.request, "roots is not an array")
+        }
         var roots = [Certificate]()
         for item in items {
-            guard let der = item.string.flatMap(Self.octets), let root = try? Certificate(der: der) else {
+            guard let der = item.string.flatMap(Self.octets), let root = try? Certificate(der: der)
+            else {
                 throw AppAttestError(.request, "roots has an item that is not a DER certificate")
             }
             roots.append(root)

@@ -2,8 +2,8 @@
 
 /// Reads files of certificates.
 package enum CertificateFile {
-    /// DER of each certificate, in the order of the file; nil if one cannot be read, or there is none. Text between them is
-    /// skipped.
+    /// DER of each certificate, in the order of the file; nil if one cannot be read, or there is
+    /// none. Text between them is skipped.
     package static func read(_ octets: [UInt8]) -> [[UInt8]]? {
         guard octets.first != 0x30 else { return [octets] }
         var found: [[UInt8]] = []

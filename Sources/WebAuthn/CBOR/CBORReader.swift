@@ -46,14 +46,20 @@ package struct CBORReader {
     }
 
     /// The one data item in the octets; an error if more follows.
-    package static func value(of octets: ArraySlice<UInt8>, form: Form = .definite) throws(CBORError) -> CBORValue {
+    package static func value(
+        of octets: ArraySlice<UInt8>, form: Form = .definite
+    ) throws(CBORError) -> CBORValue {
         let (value, rest) = try firstValue(of: octets, form: form)
-        guard rest.isEmpty else { throw CBORError(message: "octets after the item", offset: octets.count - rest.count) }
+        guard rest.isEmpty else {
+            throw CBORError(message: "octets after the item", offset: octets.count - rest.count)
+        }
         return value
     }
 
     /// The same for an array.
-    package static func value(of octets: [UInt8], form: Form = .definite) throws(CBORError) -> CBORValue {
+    package static func value(
+        of octets: [UInt8], form: Form = .definite
+    ) throws(CBORError) -> CBORValue {
         try value(of: octets[...], form: form)
     }
 
@@ -82,7 +88,9 @@ package struct CBORReader {
     }
 
     private mutating func take(_ count: Int) throws(CBORError) -> ArraySlice<UInt8> {
-        guard count <= octets.endIndex - position else { throw error("it ends too early", at: octets.endIndex) }
+        guard count <= octets.endIndex - position else {
+            throw error("it ends too early", at: octets.endIndex)
+        }
         defer { position += count }
         return octets[position..<(position + count)]
     }
@@ -97,7 +105,9 @@ package struct CBORReader {
             let count = 1 << Int(info - 24)
             let argument = try take(count).reduce(0) { $0 << 8 | UInt64($1) }
             // For numbers with a fraction, the length is the precision.
-            if form == .definite, major != 7, info == 24 ? argument < 24 : argument >> UInt64(count * 4) == 0 {
+            if form == .definite, major != 7,
+                info == 24 ? argument < 24 : argument >> UInt64(count * 4) == 0
+            {
                 throw error("a number or length is not in its shortest form", at: start)
             }
             return Head(major: major, info: info, argument: argument, offset: start)
@@ -136,7 +146,9 @@ package struct CBORReader {
         case 23: return .undefined
         case 24:
             // Below 32 there would be two encodings.
-            guard number >= 32 else { throw error("a simple value in two octets that fits in one", at: head.offset) }
+            guard number >= 32 else {
+                throw error("a simple value in two octets that fits in one", at: head.offset)
+            }
             return .simple(UInt8(number))
         case 25: return .float(Self.half(UInt16(number)))
         case 26: return .float(Double(Float(bitPattern: UInt32(number))))
@@ -185,7 +197,9 @@ package struct CBORReader {
     private mutating func array(_ head: Head, depth: Int) throws(CBORError) -> [CBORValue] {
         var elements: [CBORValue] = []
         if let argument = head.argument {
-            for _ in 0..<(try length(argument, head)) { elements.append(try item(depth: depth + 1)) }
+            for _ in 0..<(try length(argument, head)) {
+                elements.append(try item(depth: depth + 1))
+            }
         } else {
             while let next = try next() { elements.append(try item(next, depth: depth + 1)) }
         }
@@ -194,7 +208,8 @@ package struct CBORReader {
 
     private mutating func map(_ head: Head, depth: Int) throws(CBORError) -> [CBORValue.Pair] {
         var (pairs, keys): ([CBORValue.Pair], Set<CBORValue>) = ([], [])
-        var left = try head.argument.map { argument throws(CBORError) in try length(argument, head) }
+        var left = try head.argument.map { argument throws(CBORError) in try length(argument, head)
+        }
         while left != 0 {
             let start = position
             let key: CBORValue
@@ -217,7 +232,8 @@ package struct CBORReader {
         return head.major == 7 && head.argument == nil ? nil : head
     }
 
-    /// A length or a count. Each element takes at least an octet, so that a false count never reserves more than the input has.
+    /// A length or a count. Each element takes at least an octet, so that a false count never
+    /// reserves more than the input has.
     private func length(_ argument: UInt64, _ head: Head) throws(CBORError) -> Int {
         guard let length = Int(exactly: argument), length <= octets.endIndex - position else {
             throw error("it ends too early", at: octets.endIndex)

@@ -7,15 +7,21 @@ import Support
 
 struct SignInLevelArgument: ParsableArguments {
     @Argument(
-        help: ArgumentHelp("any, two_factor or passkey; nothing shows the present level.", valueName: "level"))
+        help: ArgumentHelp(
+            "any, two_factor or passkey; nothing shows the present level.", valueName: "level"))
     var level: String?
 
     /// Nil if none was given.
     func value() throws -> SignInLevel? {
         try level.map { text in
-            guard let level = SignInLevel.allCases.first(where: { $0.rawValue.hasSameOctets(as: text) }) else {
+            guard
+                let level = SignInLevel.allCases.first(where: {
+                    $0.rawValue.hasSameOctets(as: text)
+                })
+            else {
                 throw CommandError.usage(
-                    "\(text.withoutControls(limit: 64)) is not a level of sign-in: use any, two_factor or passkey")
+                    "\(text.withoutControls(limit: 64)) is not a level of sign-in: use any, two_factor or passkey"
+                )
             }
             return level
         }
@@ -31,7 +37,8 @@ struct SignInLevelArgument: ParsableArguments {
 extension TeamCommand {
     struct SignInLevelCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "sign-in", abstract: "Show and set how surely users must have signed in for a team's apps.",
+            commandName: "sign-in",
+            abstract: "Show and set how surely users must have signed in for a team's apps.",
             discussion: SignInLevelArgument.discussion)
 
         @Argument(help: "The team's identifier.")
@@ -44,7 +51,9 @@ extension TeamCommand {
             let wanted = try argument.value()
             try installation.withStore { store in
                 let old = try store.signInLevels.level(team: team)
-                if let wanted, wanted != old { try store.signInLevels.set(wanted, team: team, thisChange()) }
+                if let wanted, wanted != old {
+                    try store.signInLevels.set(wanted, team: team, thisChange())
+                }
                 let level = wanted ?? old
                 try output.print(["team": team, "sign_in": level.rawValue]) {
                     [("team", team), ("sign-in", level.rawValue)]
@@ -57,7 +66,8 @@ extension TeamCommand {
 extension AppCommand {
     struct SignInLevelCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "sign-in", abstract: "Show and set how surely users must have signed in for an app.",
+            commandName: "sign-in",
+            abstract: "Show and set how surely users must have signed in for an app.",
             discussion: SignInLevelArgument.discussion)
 
         @Argument(help: "The team's identifier.")
@@ -83,7 +93,10 @@ extension AppCommand {
                         "sign_in_of_team": teams.rawValue,
                     ]
                 ) {
-                    [("app", clientID), ("sign-in", level.rawValue), ("sign-in of the team", teams.rawValue)]
+                    [
+                        ("app", clientID), ("sign-in", level.rawValue),
+                        ("sign-in of the team", teams.rawValue),
+                    ]
                 }
             }
         }

@@ -1,17 +1,18 @@
 // postern endpoint: the URLs that get notifications of changes.
 
 import Accounts
-import SignIn
-import Events
 import ArgumentParser
+import Events
 import Foundation
 import Logging
 import PosternConfiguration
 import Relay
+import SignIn
 
 struct EndpointCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "endpoint", abstract: "Set, show, test and remove the endpoints that events go to.",
+        commandName: "endpoint",
+        abstract: "Set, show, test and remove the endpoints that events go to.",
         discussion: """
             Each group of apps has its own endpoint. Events are signed (ES256, keys at /auth/keys), delivered at least once \
             and in order for each account, retried for three days, and then parked. docs/EVENTS.md describes what a receiver \
@@ -28,10 +29,13 @@ struct EndpointCommand: AsyncParsableCommand {
 
     private static func members(_ endpoint: EventEndpoint) -> Members {
         [
-            "audience": endpoint.audience, "url": endpoint.url.description, "allows_private": endpoint.allowsPrivate,
+            "audience": endpoint.audience, "url": endpoint.url.description,
+            "allows_private": endpoint.allowsPrivate,
             "pending": endpoint.pending, "parked": endpoint.parked, "failures": endpoint.failures,
-            "last_error": endpoint.lastError, "last_success_at": endpoint.lastSuccessAt.map(timestamp),
-            "created_at": timestamp(endpoint.createdAt), "state": state(endpoint), "dialect": endpoint.dialect.rawValue,
+            "last_error": endpoint.lastError,
+            "last_success_at": endpoint.lastSuccessAt.map(timestamp),
+            "created_at": timestamp(endpoint.createdAt), "state": state(endpoint),
+            "dialect": endpoint.dialect.rawValue,
         ]
     }
 
@@ -45,14 +49,19 @@ struct EndpointCommand: AsyncParsableCommand {
 
         @Argument(help: "The team's identifier.") var team: String
         @Argument(help: "An https URL.") var url: String
-        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
+        @Option(
+            help: ArgumentHelp(
+                "Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
         @Flag(help: "Also accept http; only for tests.") var allowHTTP = false
-        @Flag(help: "Also accept addresses of this machine and of private networks.") var allowPrivate = false
-        @Option(help: "The form of events: apple, or apple-2025 with account-deleted and exp.") var dialect = Dialect.apple
+        @Flag(help: "Also accept addresses of this machine and of private networks.")
+        var allowPrivate = false
+        @Option(help: "The form of events: apple, or apple-2025 with account-deleted and exp.")
+        var dialect = Dialect.apple
         @OptionGroup var installation: InstallationOptions
 
-        /// The forms that can be set here. The third form is that of streams, which their receivers create.
+        /// The forms that can be set here. The third form is that of streams,
+        /// which their receivers create.
         enum Dialect: String, ExpressibleByArgument, CaseIterable {
             case apple
             case apple2025 = "apple-2025"
@@ -64,7 +73,8 @@ struct EndpointCommand: AsyncParsableCommand {
             try installation.withInstallation { installation in
                 let url = try EndpointURL(url)
                 let endpoint = try installation.store.endpoints.set(
-                    team: team, app: app, url: url, allowsHTTP: allowHTTP, allowsPrivate: allowPrivate,
+                    team: team, app: app, url: url, allowsHTTP: allowHTTP,
+                    allowsPrivate: allowPrivate,
                     dialect: dialect.event, thisChange())
                 print("Events for \(endpoint.audience) go to \(endpoint.url).")
                 if installation.configuration.provider.issuer == nil {
@@ -85,10 +95,13 @@ struct EndpointCommand: AsyncParsableCommand {
         func run() throws {
             let rows = try installation.withStore { try $0.endpoints.endpoints(team: team) }
             try output.print(
-                rows, ["FOR", "URL", "FORM", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"], json: members
+                rows,
+                ["FOR", "URL", "FORM", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"],
+                json: members
             ) {
                 [
-                    $0.audience, $0.url.description, $0.dialect.rawValue, state($0), "\($0.pending)", "\($0.parked)",
+                    $0.audience, $0.url.description, $0.dialect.rawValue, state($0),
+                    "\($0.pending)", "\($0.parked)",
                     $0.lastSuccessAt.map(timestamp) ?? "-",
                     $0.lastError ?? "-",
                 ]
@@ -105,7 +118,9 @@ struct EndpointCommand: AsyncParsableCommand {
                 """)
 
         @Argument(help: "The team's identifier.") var team: String
-        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
+        @Option(
+            help: ArgumentHelp(
+                "Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
         @OptionGroup var installation: InstallationOptions
 
@@ -115,14 +130,18 @@ struct EndpointCommand: AsyncParsableCommand {
             let endpoint = try opened.store.endpoints.endpoint(team: team, app: app)
             var logger = Logger(label: "postern")
             logger.logLevel = .critical
-            let signer = IdentitySigner(opened.store.identityKeys, now: PosternClock.now, logger: logger)
+            let signer = IdentitySigner(
+                opened.store.identityKeys, now: PosternClock.now, logger: logger)
             let parts = try EventServices.parts(
                 opened, signer: signer,
-                resolver: { try Resolvers.client(opened.configuration, path: opened.resolved.path) }, now: PosternClock.now,
+                resolver: {
+                    try Resolvers.client(opened.configuration, path: opened.resolved.path)
+                }, now: PosternClock.now,
                 logger: logger)
             guard let parts else {
                 throw CommandError(
-                    status: EX_CONFIG, message: "no event is sent: set http.public_url or provider.issuer")
+                    status: EX_CONFIG,
+                    message: "no event is sent: set http.public_url or provider.issuer")
             }
             let outcome = try await parts.delivery.test(endpoint)
             await parts.poster.stop()
@@ -131,7 +150,8 @@ struct EndpointCommand: AsyncParsableCommand {
             if case .failed(let reason, _, _) = outcome { failure = reason }
             try opened.store.endpoints.noteTest(endpoint, failure: failure, now: PosternClock.now())
             switch outcome {
-            case .delivered: print("\(endpoint.url) accepted a test event for \(endpoint.audience).")
+            case .delivered:
+                print("\(endpoint.url) accepted a test event for \(endpoint.audience).")
             case .failed(let reason, _, _):
                 throw CommandError(status: EX_TEMPFAIL, message: "\(endpoint.url): \(reason)")
             }
@@ -140,10 +160,14 @@ struct EndpointCommand: AsyncParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove an endpoint with its pending events: its team is no longer notified of changes.")
+            abstract:
+                "Remove an endpoint with its pending events: its team is no longer notified of changes."
+        )
 
         @Argument(help: "The team's identifier.") var team: String
-        @Option(help: ArgumentHelp("Any app of the group. By default the team's first group.", valueName: "client-id"))
+        @Option(
+            help: ArgumentHelp(
+                "Any app of the group. By default the team's first group.", valueName: "client-id"))
         var app: String?
         @OptionGroup var confirmation: ConfirmationOptions
         @OptionGroup var installation: InstallationOptions

@@ -17,14 +17,16 @@ struct StreamCommand: ParsableCommand {
     private static func members(_ stream: EventStream) -> Members {
         [
             "stream_id": stream.id, "team": stream.teamID, "audience": stream.audience,
-            "method": stream.isPolled ? "poll" : "push", "url": stream.url, "status": stream.status.rawValue,
+            "method": stream.isPolled ? "poll" : "push", "url": stream.url,
+            "status": stream.status.rawValue,
             "reason": stream.reason, "pending": stream.pending, "parked": stream.parked,
             "events_delivered": stream.delivered, "created_at": timestamp(stream.createdAt),
         ]
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the streams of one team or of all teams.")
+        static let configuration = CommandConfiguration(
+            abstract: "List the streams of one team or of all teams.")
 
         @Argument(help: "The team's identifier. By default all teams.") var team: String?
         @OptionGroup var installation: InstallationOptions
@@ -32,11 +34,17 @@ struct StreamCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { store in
-                try team.map { try store.streams.streams(StreamRepository.Owner(team: $0, group: nil)) } ?? store.streams.all()
+                try team.map {
+                    try store.streams.streams(StreamRepository.Owner(team: $0, group: nil))
+                } ?? store.streams.all()
             }
-            try output.print(rows, ["STREAM", "FOR", "METHOD", "STATUS", "PENDING", "PARKED", "URL"], json: members) {
+            try output.print(
+                rows, ["STREAM", "FOR", "METHOD", "STATUS", "PENDING", "PARKED", "URL"],
+                json: members
+            ) {
                 [
-                    $0.id, $0.audience, $0.isPolled ? "poll" : "push", $0.status.rawValue, "\($0.pending)", "\($0.parked)",
+                    $0.id, $0.audience, $0.isPolled ? "poll" : "push", $0.status.rawValue,
+                    "\($0.pending)", "\($0.parked)",
                     $0.url,
                 ]
             }
@@ -65,7 +73,9 @@ struct StreamCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove a stream with its pending events: its receiver is no longer notified of changes.")
+            abstract:
+                "Remove a stream with its pending events: its receiver is no longer notified of changes."
+        )
 
         @Argument(help: "The stream's identifier.") var stream: String
         @OptionGroup var confirmation: ConfirmationOptions
@@ -75,7 +85,8 @@ struct StreamCommand: ParsableCommand {
             try installation.withStore { store in
                 let found = try store.streams.stream(stream)
                 try confirmation.check(
-                    "the stream for \(found.audience)", takes: [(found.pending, "pending event"), (found.parked, "parked event")])
+                    "the stream for \(found.audience)",
+                    takes: [(found.pending, "pending event"), (found.parked, "parked event")])
                 try store.streams.remove(stream, thisChange())
                 print("Removed.")
                 takeAway(from: store)

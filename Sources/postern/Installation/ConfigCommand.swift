@@ -3,12 +3,13 @@
 import ArgumentParser
 import Doctor
 import Foundation
-import Support
 import PosternConfiguration
+import Support
 
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Show the configuration, and check it.", subcommands: [Show.self, Check.self, Keys.self])
+        commandName: "config", abstract: "Show the configuration, and check it.",
+        subcommands: [Show.self, Check.self, Keys.self])
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -20,7 +21,10 @@ struct ConfigCommand: ParsableCommand {
                 beyond that.
                 """)
 
-        @Flag(help: "Check only the parts that a reload applies: the configuration, and that no relay domain is lost.")
+        @Flag(
+            help:
+                "Check only the parts that a reload applies: the configuration, and that no relay domain is lost."
+        )
         var reload = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -28,7 +32,8 @@ struct ConfigCommand: ParsableCommand {
         func run() throws {
             let run = reload ? StartChecks.ofReload : StartChecks.run
             let checks = run(
-                installation.config, ProcessInfo.processInfo.environment, installation.set, PosternClock.now())
+                installation.config, ProcessInfo.processInfo.environment, installation.set,
+                PosternClock.now())
             try CheckOutput.print(checks, of: installation, json: output.json)
             if checks.worst == .broken { throw ExitCode(78) }
         }
@@ -36,13 +41,15 @@ struct ConfigCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print every key with its value, the source of the value, and the reason for the default.",
+            abstract:
+                "Print every key with its value, the source of the value, and the reason for the default.",
             discussion: """
                 A key is set in postern.yaml. An environment variable overrides the file (POSTERN_LIMITS_HOPS for \
                 limits.hops), and --set limits.hops=30 overrides both. An unknown key is an error. Passwords are not shown.
                 """)
 
-        @Flag(help: "Only keys that a file, the environment or --set gives, as postconf -n does.") var changed = false
+        @Flag(help: "Only keys that a file, the environment or --set gives, as postconf -n does.")
+        var changed = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -59,7 +66,8 @@ struct ConfigCommand: ParsableCommand {
             if output.json {
                 let rows = entries.map { entry in
                     let row = Row(
-                        value: JSONValue(entry), source: entry.origin.text, reason: entry.key.facts.reason,
+                        value: JSONValue(entry), source: entry.origin.text,
+                        reason: entry.key.facts.reason,
                         beyond: entry.key.facts.beyond)
                     return (entry.key.rawValue, row)
                 }
@@ -67,12 +75,18 @@ struct ConfigCommand: ParsableCommand {
                 return
             }
             for entry in entries {
-                let why = entry.key.facts.reason + (entry.key.facts.beyond.map { " Beyond it: \($0)." } ?? "")
+                let why =
+                    entry.key.facts.reason
+                    + (entry.key.facts.beyond.map { " Beyond it: \($0)." } ?? "")
                 if isTerminal {
                     // One line would be too long for any terminal.
-                    print("\(emphasised(entry.key.rawValue)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
+                    print(
+                        "\(emphasised(entry.key.rawValue)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)"
+                    )
                 } else {
-                    print([entry.key.rawValue, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
+                    print(
+                        [entry.key.rawValue, entry.shownValue, entry.origin.text, why].joined(
+                            separator: "\t"))
                 }
             }
         }
@@ -82,7 +96,8 @@ struct ConfigCommand: ParsableCommand {
 extension ConfigCommand {
     struct Keys: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print every key, with its values, its default, and the reason for the default.",
+            abstract:
+                "Print every key, with its values, its default, and the reason for the default.",
             discussion: "Needs no installation: this is the table of docs/CONFIGURATION.md.")
 
         @OptionGroup var output: OutputOptions
@@ -101,7 +116,8 @@ extension ConfigCommand {
                 return (
                     key.rawValue,
                     Row(
-                        values: facts.values, standard: facts.standardText, isLive: facts.isLive, reason: facts.reason,
+                        values: facts.values, standard: facts.standardText, isLive: facts.isLive,
+                        reason: facts.reason,
                         beyond: facts.beyond)
                 )
             }
@@ -110,7 +126,9 @@ extension ConfigCommand {
                 let why = row.reason + (row.beyond.map { " Beyond it: \($0)." } ?? "")
                 let change = row.isLive ? "a reload puts it in force" : "needs a restart"
                 if isTerminal {
-                    print("\(emphasised(key)): \(row.values)\n    default: \(row.standard); \(change)\n    \(why)")
+                    print(
+                        "\(emphasised(key)): \(row.values)\n    default: \(row.standard); \(change)\n    \(why)"
+                    )
                 } else {
                     print([key, row.values, row.standard, change, why].joined(separator: "\t"))
                 }

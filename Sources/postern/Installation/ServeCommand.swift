@@ -35,7 +35,8 @@ struct ServeCommand: AsyncParsableCommand {
     private var logFormat: Configuration.LogSettings.Format {
         if let (configuration, _) = try? options.configuration() { return configuration.log.format }
         let flag = options.set.last { $0.hasPrefix("log.format=") }?.dropFirst("log.format=".count)
-        return flag.map { $0 == "json" } ?? (ProcessInfo.processInfo.environment["POSTERN_LOG_FORMAT"] == "json") ? .json : .text
+        return flag.map { $0 == "json" }
+            ?? (ProcessInfo.processInfo.environment["POSTERN_LOG_FORMAT"] == "json") ? .json : .text
     }
 
     private func serve() async throws {
@@ -43,14 +44,18 @@ struct ServeCommand: AsyncParsableCommand {
         MilterServer.returnMemory()
         let environment = ProcessInfo.processInfo.environment
         let (flag, set) = (options.config, options.set)
-        let installation = try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now())
+        let installation = try Installation.open(
+            flag: flag, environment: environment, set: set, now: PosternClock.now())
         try installation.requireRelayDomains()
         let logger = LogOutput.logger(installation.configuration.log)
         FileDescriptors.raise()
         let manager = ServiceManager(environment: environment)
         try await RelayService.run(
             installation: installation,
-            reread: { try installation.reread(flag: flag, environment: environment, set: set, now: PosternClock.now()) },
+            reread: {
+                try installation.reread(
+                    flag: flag, environment: environment, set: set, now: PosternClock.now())
+            },
             logger: logger, manager: manager
         ) { socket in
             manager?.isReady()

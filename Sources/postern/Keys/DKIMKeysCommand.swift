@@ -8,7 +8,8 @@ import Relay
 
 struct DKIMKeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign relayed mail.",
+        commandName: "dkim",
+        abstract: "Generate, publish, activate and retire the keys that sign relayed mail.",
         discussion: """
             Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as \
             a second signature if there is such a key. Keys are sealed in the database, so that all hosts of a relay sign \
@@ -24,16 +25,21 @@ struct DKIMKeysCommand: ParsableCommand {
 
     private static func members(_ key: DKIMKey) -> Members {
         [
-            "domain": key.domain, "selector": key.selector, "algorithm": key.algorithm.rawValue, "bits": key.bits,
-            "state": key.state.rawValue, "created_at": timestamp(key.createdAt), "activated_at": key.activatedAt.map(timestamp),
-            "deactivated_at": key.deactivatedAt.map(timestamp), "retired_at": key.retiredAt.map(timestamp),
+            "domain": key.domain, "selector": key.selector, "algorithm": key.algorithm.rawValue,
+            "bits": key.bits,
+            "state": key.state.rawValue, "created_at": timestamp(key.createdAt),
+            "activated_at": key.activatedAt.map(timestamp),
+            "deactivated_at": key.deactivatedAt.map(timestamp),
+            "retired_at": key.retiredAt.map(timestamp),
         ]
     }
 
     private static func record(_ key: DKIMKey, _ publication: DKIMKeyPublication) -> Members {
         [
-            "domain": key.domain, "selector": key.selector, "state": key.state.rawValue, "name": publication.name, "type": "TXT",
-            "text": publication.text, "strings": publication.characterStrings, "zone": publication.zoneFileRecord,
+            "domain": key.domain, "selector": key.selector, "state": key.state.rawValue,
+            "name": publication.name, "type": "TXT",
+            "text": publication.text, "strings": publication.characterStrings,
+            "zone": publication.zoneFileRecord,
         ]
     }
 
@@ -42,14 +48,20 @@ struct DKIMKeysCommand: ParsableCommand {
             abstract: "Generate a key and print the record to publish.",
             discussion: "The key is pending: it signs nothing until postern keys dkim activate.")
 
-        @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain")) var domain: String?
-        @Option(help: ArgumentHelp("The algorithm.", valueName: "name")) var algorithm: DKIMAlgorithm = .rsa
-        @Option(help: ArgumentHelp("The selector. By default the algorithm and the month, as in rsa202611.", valueName: "name"))
+        @Option(help: ArgumentHelp("The relay domain; by default the first.", valueName: "domain"))
+        var domain: String?
+        @Option(help: ArgumentHelp("The algorithm.", valueName: "name")) var algorithm:
+            DKIMAlgorithm = .rsa
+        @Option(
+            help: ArgumentHelp(
+                "The selector. By default the algorithm and the month, as in rsa202611.",
+                valueName: "name"))
         var selector: String?
         @Option(
             help: ArgumentHelp(
                 "Length of an RSA key, \(DKIMAlgorithm.rsa.newKeyBits.lowerBound) to "
-                    + "\(DKIMAlgorithm.rsa.newKeyBits.upperBound); by default the shortest.", valueName: "number"))
+                    + "\(DKIMAlgorithm.rsa.newKeyBits.upperBound); by default the shortest.",
+                valueName: "number"))
         var bits: Int?
         @OptionGroup var options: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -57,7 +69,8 @@ struct DKIMKeysCommand: ParsableCommand {
         func run() throws {
             try options.withInstallation { installation in
                 let key = try DKIMKeyMaker.generate(
-                    installation.store, domain: domain ?? installation.configuration.relayDomains.first ?? "",
+                    installation.store,
+                    domain: domain ?? installation.configuration.relayDomains.first ?? "",
                     algorithm: algorithm, selector: selector, bits: bits, thisChange())
                 let publication = try DKIMKeyMaker.publication(key, in: installation.store)
                 if output.json { return try printJSON(record(key, publication)) }
@@ -86,7 +99,9 @@ struct DKIMKeysCommand: ParsableCommand {
 
         func run() throws {
             let keys = try options.withStore { try $0.dkimKeys.keys() }
-            try output.print(keys, ["DOMAIN", "SELECTOR", "ALGORITHM", "BITS", "STATE", "SINCE"], json: members) { key in
+            try output.print(
+                keys, ["DOMAIN", "SELECTOR", "ALGORITHM", "BITS", "STATE", "SINCE"], json: members
+            ) { key in
                 let since: Int64? =
                     switch key.state {
                     case .pending: key.createdAt
@@ -95,7 +110,8 @@ struct DKIMKeysCommand: ParsableCommand {
                     case .retired: key.retiredAt
                     }
                 return [
-                    key.domain, key.selector, key.algorithm.rawValue, String(key.bits), key.state.rawValue,
+                    key.domain, key.selector, key.algorithm.rawValue, String(key.bits),
+                    key.state.rawValue,
                     timestamp(since ?? key.createdAt),
                 ]
             }
@@ -111,8 +127,12 @@ struct DKIMKeysCommand: ParsableCommand {
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain: String?
-        @Flag(help: "Do not check the DNS: mail fails DKIM until the record is published.") var force = false
+        @Option(
+            help: ArgumentHelp(
+                "The relay domain, if several have this selector.", valueName: "domain"))
+        var domain: String?
+        @Flag(help: "Do not check the DNS: mail fails DKIM until the record is published.")
+        var force = false
         @OptionGroup var dns: DNSOptions
         @OptionGroup var options: InstallationOptions
 
@@ -122,17 +142,21 @@ struct DKIMKeysCommand: ParsableCommand {
                 let key = try keys.key(selector: selector, domain: domain)
                 if !force, key.state == .pending || key.state == .retiring {
                     let publication = try DKIMKeyMaker.publication(key, in: installation.store)
-                    let answer = try dns.named(installation.configuration, installation.resolved).query(publication.name, .txt)
+                    let answer = try dns.named(installation.configuration, installation.resolved)
+                        .query(publication.name, .txt)
                     if let objection = publication.objection(to: answer) {
                         throw CommandError(
                             status: EX_TEMPFAIL,
                             message:
                                 "\(publication.name): \(objection); publish the record that postern keys dkim publish \(key.selector) "
-                                + "prints and try again, or repeat with --force; nothing was changed")
+                                + "prints and try again, or repeat with --force; nothing was changed"
+                        )
                     }
                 }
                 let result = try keys.activate(key.number, thisChange())
-                print("\(result.key.domain) signs with \(result.key.selector) (\(result.key.algorithm.rawValue)) now.")
+                print(
+                    "\(result.key.domain) signs with \(result.key.selector) (\(result.key.algorithm.rawValue)) now."
+                )
                 if let old = result.replaced {
                     print(
                         "\(old.selector) is retiring: leave its record until \(timestamp(Retire.endOfUse(old))), then: "
@@ -151,8 +175,14 @@ struct DKIMKeysCommand: ParsableCommand {
                 """)
 
         @Argument(help: "The key's selector.") var selector: String
-        @Option(help: ArgumentHelp("The relay domain, if several have this selector.", valueName: "domain")) var domain: String?
-        @Flag(help: "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit.")
+        @Option(
+            help: ArgumentHelp(
+                "The relay domain, if several have this selector.", valueName: "domain"))
+        var domain: String?
+        @Flag(
+            help:
+                "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit."
+        )
         var force = false
         @OptionGroup var options: InstallationOptions
 
@@ -166,7 +196,8 @@ struct DKIMKeysCommand: ParsableCommand {
                     retired.activatedAt == nil || end <= PosternClock.now()
                         ? "Retired \(retired.selector) of \(retired.domain). Remove the record \(name)."
                         : "Retired \(retired.selector) of \(retired.domain). Remove the record \(name), "
-                            + "but not before \(timestamp(end)): mail that it signed may still be in transit.")
+                            + "but not before \(timestamp(end)): mail that it signed may still be in transit."
+                )
             }
         }
 
@@ -184,8 +215,10 @@ struct DKIMKeysCommand: ParsableCommand {
                 strings of at most 255 octets, which are joined again without a space.
                 """)
 
-        @Argument(help: "The selector of one key; otherwise all that are not retired.") var selector: String?
-        @Option(help: ArgumentHelp("Only keys of this relay domain.", valueName: "domain")) var domain: String?
+        @Argument(help: "The selector of one key; otherwise all that are not retired.")
+        var selector: String?
+        @Option(help: ArgumentHelp("Only keys of this relay domain.", valueName: "domain"))
+        var domain: String?
         @OptionGroup var options: InstallationOptions
         @OptionGroup var output: OutputOptions
 
@@ -194,7 +227,9 @@ struct DKIMKeysCommand: ParsableCommand {
                 var keys = try store.dkimKeys.keys().filter {
                     $0.isPublished && (domain == nil || $0.domain == domain?.lowercased())
                 }
-                if let selector { keys = [try store.dkimKeys.key(selector: selector, domain: domain)] }
+                if let selector {
+                    keys = [try store.dkimKeys.key(selector: selector, domain: domain)]
+                }
                 let records = try keys.map { ($0, try DKIMKeyMaker.publication($0, in: store)) }
                 if output.json { return try printJSON(records.map(record)) }
                 for (_, publication) in records { print(publication.zoneFileRecord) }

@@ -41,7 +41,8 @@ struct InstallationKey {
             case .signing: "algorithm"
             }
         return [
-            "kind": kind.rawValue, "id": id, name: use, "state": state, "since": since.map(timestamp), "next": next,
+            "kind": kind.rawValue, "id": id, name: use, "state": state,
+            "since": since.map(timestamp), "next": next,
             "next_at": nextAt.map(timestamp),
         ]
     }
@@ -55,13 +56,16 @@ extension InstallationKey {
             return set.versions.map { version in
                 let state = set.state(of: version)
                 return InstallationKey(
-                    kind: .file, id: version.idText, use: purpose.rawValue, state: state.rawValue, since: nil,
+                    kind: .file, id: version.idText, use: purpose.rawValue, state: state.rawValue,
+                    since: nil,
                     next: next(purpose, version, state), nextAt: nil)
             }
         }
     }
 
-    private static func next(_ purpose: KeyPurpose, _ version: KeyVersion, _ state: KeyState) -> String {
+    private static func next(
+        _ purpose: KeyPurpose, _ version: KeyVersion, _ state: KeyState
+    ) -> String {
         let rotate = "postern keys file rotate" + (purpose == .token ? " token" : "")
         return switch (purpose, state) {
         case (.mark, _): "it stays: its values cannot be hashed again"
@@ -82,15 +86,21 @@ extension InstallationKey {
             let activate = RemedyCommand(.activateKey, [key.selector, key.domain]).text
             (since, next, end) = (key.createdAt, "publish its record, then \(activate)", nil)
         case .active:
-            (since, next, end) = (key.activatedAt, "\(RemedyCommand(.generateKey, [key.domain]).text) makes the next", nil)
+            (since, next, end) = (
+                key.activatedAt, "\(RemedyCommand(.generateKey, [key.domain]).text) makes the next",
+                nil
+            )
         case .retiring:
             let last = (key.deactivatedAt ?? now) + DKIMKeyRepository.publicationAfterUse
             let text =
-                last > now ? "keep its record until \(timestamp(last)), then \(retire)" : "\(retire), then remove its record"
+                last > now
+                ? "keep its record until \(timestamp(last)), then \(retire)"
+                : "\(retire), then remove its record"
             (since, next, end) = (key.deactivatedAt, text, last)
         }
         self.init(
-            kind: .dkim, id: key.selector, use: key.domain, state: key.state.rawValue, since: since ?? key.createdAt, next: next,
+            kind: .dkim, id: key.selector, use: key.domain, state: key.state.rawValue,
+            since: since ?? key.createdAt, next: next,
             nextAt: end)
     }
 
@@ -102,15 +112,20 @@ extension InstallationKey {
         case .retired: return nil
         case .next:
             let first = key.createdAt + IdentityKeyRepository.publicationBeforeUse
-            let text = first > now ? "from \(timestamp(first)) on, \(rotate) lets it sign" : "\(rotate) lets it sign"
+            let text =
+                first > now
+                ? "from \(timestamp(first)) on, \(rotate) lets it sign" : "\(rotate) lets it sign"
             (since, next, end) = (key.createdAt, text, first)
         case .active: (since, next, end) = (key.activatedAt, "\(rotate) replaces it", nil)
         case .retiring:
             let last = (key.deactivatedAt ?? now) + IdentityKeyRepository.publicationAfterUse
-            (since, next, end) = (key.deactivatedAt, "it is retired automatically at \(timestamp(last))", last)
+            (since, next, end) = (
+                key.deactivatedAt, "it is retired automatically at \(timestamp(last))", last
+            )
         }
         self.init(
-            kind: .signing, id: key.keyID, use: key.algorithm.rawValue, state: key.state.rawValue, since: since ?? key.createdAt,
+            kind: .signing, id: key.keyID, use: key.algorithm.rawValue, state: key.state.rawValue,
+            since: since ?? key.createdAt,
             next: next, nextAt: end)
     }
 }

@@ -1,16 +1,17 @@
 // postern keys file: the keys in the key file, and their replacement.
 
-import Database
 import Accounts
 import Administration
 import ArgumentParser
+import Database
 import Foundation
 import Monitoring
 import Support
 
 struct KeyFileCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "file", abstract: "Show, rotate and retire the keys in the key file, which seal and find inboxes.",
+        commandName: "file",
+        abstract: "Show, rotate and retire the keys in the key file, which seal and find inboxes.",
         subcommands: [Show.self, Rotate.self, Retire.self])
 
     struct Show: ParsableCommand {
@@ -37,7 +38,9 @@ struct KeyFileCommand: ParsableCommand {
                 return KeyPurpose.allCases.flatMap { purpose in
                     (ring[purpose]?.versions ?? []).map { version in
                         let isCounted = purpose == .seal || purpose == .index
-                        let count = usage.first { $0.purpose == purpose && $0.key == version.idText }?.count ?? 0
+                        let count =
+                            usage.first { $0.purpose == purpose && $0.key == version.idText }?.count
+                            ?? 0
                         return Row(
                             purpose: purpose.rawValue, id: version.idText,
                             state: ring[purpose]?.state(of: version).rawValue ?? "",
@@ -70,9 +73,12 @@ struct KeyFileCommand: ParsableCommand {
         var purposes: [String] = ["seal", "index"]
         @Flag(
             help:
-                "Exit now and let postern serve convert the existing values. Run the command again later to remove the old keys.")
+                "Exit now and let postern serve convert the existing values. Run the command again later to remove the old keys."
+        )
         var background = false
-        @Option(help: ArgumentHelp("How long to wait for other services to see the key file.", valueName: "seconds"))
+        @Option(
+            help: ArgumentHelp(
+                "How long to wait for other services to see the key file.", valueName: "seconds"))
         var wait = 15
 
         @OptionGroup var installation: InstallationOptions
@@ -83,7 +89,9 @@ struct KeyFileCommand: ParsableCommand {
                 let database = installation.store.database
                 guard let lock = try database.lock("key-file") else {
                     throw CommandError(
-                        status: EX_TEMPFAIL, message: "another command is changing the key file: wait until it has finished")
+                        status: EX_TEMPFAIL,
+                        message:
+                            "another command is changing the key file: wait until it has finished")
                 }
                 defer { lock.release() }
                 let rotation = KeyRotation(installation, now: PosternClock.now)
@@ -93,7 +101,9 @@ struct KeyFileCommand: ParsableCommand {
                 // Printed even if a later step fails: values that are written from now on need the
                 // key.
                 if !added.isEmpty {
-                    print("Copy \(path) now to where its copy is kept, apart from the backups: new backups need it")
+                    print(
+                        "Copy \(path) now to where its copy is kept, apart from the backups: new backups need it"
+                    )
                 }
                 var heard: [KeyRotation.Laggard: ContinuousClock.Instant] = [:]
                 try waitForAll(rotation, path, "do not know the new keys yet", &heard)
@@ -103,10 +113,13 @@ struct KeyFileCommand: ParsableCommand {
                 print("New values are made with \(Self.active(installation.keys))")
                 guard purposes != [.token] else {
                     return print(
-                        "Old token keys keep verifying. Remove one with postern keys file retire token ID when its time is over.")
+                        "Old token keys keep verifying. Remove one with postern keys file retire token ID when its time is over."
+                    )
                 }
                 guard !background else {
-                    return print("postern serve converts the remaining values; run this again to remove the old keys.")
+                    return print(
+                        "postern serve converts the remaining values; run this again to remove the old keys."
+                    )
                 }
                 try reencrypt(rotation, database)
                 for (purpose, id) in try rotation.removeUnused(thisChange()) {
@@ -114,7 +127,9 @@ struct KeyFileCommand: ParsableCommand {
                 }
                 let others = Set(try rotation.laggards().map(\.host)).sorted()
                 if !others.isEmpty {
-                    print("Copy \(path) to \(others.joined(separator: ", ")), so that the old keys are gone there too.")
+                    print(
+                        "Copy \(path) to \(others.joined(separator: ", ")), so that the old keys are gone there too."
+                    )
                 }
             }
         }
@@ -125,7 +140,8 @@ struct KeyFileCommand: ParsableCommand {
 
         /// - Parameter heard: for each service, the time since which its reports have not changed.
         private func waitForAll(
-            _ rotation: KeyRotation, _ path: String, _ what: String, _ heard: inout [KeyRotation.Laggard: ContinuousClock.Instant]
+            _ rotation: KeyRotation, _ path: String, _ what: String,
+            _ heard: inout [KeyRotation.Laggard: ContinuousClock.Instant]
         ) throws {
             let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
@@ -139,7 +155,8 @@ struct KeyFileCommand: ParsableCommand {
                 }
                 if laggards.isEmpty { return }
                 guard ContinuousClock.now < end else {
-                    let names = laggards.map { "\($0.host) (pid \($0.pid))" }.joined(separator: ", ")
+                    let names = laggards.map { "\($0.host) (pid \($0.pid))" }.joined(
+                        separator: ", ")
                     throw CommandError(
                         status: EX_TEMPFAIL,
                         message:
@@ -199,7 +216,9 @@ struct KeyFileCommand: ParsableCommand {
                 }
                 guard let lock = try installation.store.database.lock("key-file") else {
                     throw CommandError(
-                        status: EX_TEMPFAIL, message: "another command is changing the key file: wait until it has finished")
+                        status: EX_TEMPFAIL,
+                        message:
+                            "another command is changing the key file: wait until it has finished")
                 }
                 defer { lock.release() }
                 try rotation.retire(purpose, id: id, thisChange())
@@ -213,7 +232,8 @@ struct KeyFileCommand: ParsableCommand {
 private func replaceable(_ text: String) throws -> KeyPurpose {
     let allowed: [KeyPurpose] = [.seal, .index, .token]
     guard let purpose = KeyPurpose(rawValue: text), allowed.contains(purpose) else {
-        throw CommandError.usage("\(text): must be one of \(allowed.map(\.rawValue).joined(separator: ", "))")
+        throw CommandError.usage(
+            "\(text): must be one of \(allowed.map(\.rawValue).joined(separator: ", "))")
     }
     return purpose
 }

@@ -7,7 +7,8 @@ import SignIn
 
 struct KeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "List, rotate and retire the keys of the installation, of all three kinds.",
+        commandName: "keys",
+        abstract: "List, rotate and retire the keys of the installation, of all three kinds.",
         discussion: """
             file: the keys in the key file, which seal and find inboxes and make addresses. dkim: the keys that sign relayed \
             mail. signing: the keys that sign identity tokens and events. Without a subcommand, all of them are listed.
@@ -15,7 +16,9 @@ struct KeysCommand: ParsableCommand {
             Other keys: those for the HTTP API (postern api-key), and those with which an app's backend authenticates \
             (postern app key).
             """,
-        subcommands: [List.self, KeyFileCommand.self, DKIMKeysCommand.self, SigningKeysCommand.self],
+        subcommands: [
+            List.self, KeyFileCommand.self, DKIMKeysCommand.self, SigningKeysCommand.self,
+        ],
         defaultSubcommand: List.self)
 
     struct List: ParsableCommand {
@@ -32,7 +35,8 @@ struct KeysCommand: ParsableCommand {
         func run() throws {
             let now = PosternClock.now()
             let keys = try installation.withStore { store in
-                InstallationKey.all(store.keys.current) + (try store.dkimKeys.keys()).compactMap { InstallationKey($0, now: now) }
+                InstallationKey.all(store.keys.current)
+                    + (try store.dkimKeys.keys()).compactMap { InstallationKey($0, now: now) }
                     + (try store.identityKeys.keys()).compactMap { InstallationKey($0, now: now) }
             }
             try output.print(keys, ["KIND", "ID", "STATE", "SINCE", "NEXT"], json: \.members) {

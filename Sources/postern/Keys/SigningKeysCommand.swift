@@ -1,14 +1,15 @@
 // postern keys signing: the keys that sign the identity tokens and events that Postern issues.
 
-import Database
-import SignIn
 import ArgumentParser
+import Database
 import Foundation
+import SignIn
 import Support
 
 struct SigningKeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "signing", abstract: "List, rotate and retire the keys that sign identity tokens and events.",
+        commandName: "signing",
+        abstract: "List, rotate and retire the keys that sign identity tokens and events.",
         discussion: """
             For each algorithm, one key signs (active), one is published before it is used (next), and replaced keys \
             (retiring) stay published until nothing that they signed can be in use. Rotation therefore leaves no gap. The \
@@ -25,20 +26,24 @@ struct SigningKeysCommand: ParsableCommand {
         [
             "kid": key.keyID, "algorithm": key.algorithm.rawValue, "state": key.state.rawValue,
             "created_at": timestamp(key.createdAt),
-            "activated_at": key.activatedAt.map(timestamp), "deactivated_at": key.deactivatedAt.map(timestamp),
+            "activated_at": key.activatedAt.map(timestamp),
+            "deactivated_at": key.deactivatedAt.map(timestamp),
             "retired_at": key.retiredAt.map(timestamp),
         ]
     }
 
     struct Generate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Generate the first two keys of an installation.", discussion: "Does nothing if there are keys already.")
+            abstract: "Generate the first two keys of an installation.",
+            discussion: "Does nothing if there are keys already.")
 
         @OptionGroup var options: InstallationOptions
 
         mutating func run() async throws {
             let (active, next) = (try newKey(.es256), try newKey(.es256))
-            let isNew = try options.withStore { try $0.identityKeys.install(active: active, next: next, thisChange()) }
+            let isNew = try options.withStore {
+                try $0.identityKeys.install(active: active, next: next, thisChange())
+            }
             print(
                 isNew
                     ? "\(active.keyID) signs now; \(next.keyID) is the next."
@@ -67,7 +72,10 @@ struct SigningKeysCommand: ParsableCommand {
                     case .retiring: key.deactivatedAt
                     case .retired: key.retiredAt
                     }
-                return [key.keyID, key.algorithm.rawValue, key.state.rawValue, timestamp(since ?? key.createdAt)]
+                return [
+                    key.keyID, key.algorithm.rawValue, key.state.rawValue,
+                    timestamp(since ?? key.createdAt),
+                ]
             }
         }
     }
@@ -81,7 +89,10 @@ struct SigningKeysCommand: ParsableCommand {
                 it.
                 """)
 
-        @Flag(help: "Rotate even if receivers may not know the next key yet: until they fetch it, they refuse its signatures.")
+        @Flag(
+            help:
+                "Rotate even if receivers may not know the next key yet: until they fetch it, they refuse its signatures."
+        )
         var early = false
         @OptionGroup var options: InstallationOptions
 
@@ -90,11 +101,14 @@ struct SigningKeysCommand: ParsableCommand {
                 let algorithms = try store.identityKeys.algorithms()
                 // If there are no keys, the refusal says how to generate them.
                 let replacements = try (algorithms.isEmpty ? [.es256] : algorithms).map(newKey)
-                return try store.identityKeys.rotate(replacements: replacements, early: early, thisChange())
+                return try store.identityKeys.rotate(
+                    replacements: replacements, early: early, thisChange())
             }
             for result in results {
                 print("\(result.active.keyID) signs now; \(result.next.keyID) is the next.")
-                let end = (result.replaced.deactivatedAt ?? PosternClock.now()) + IdentityKeyRepository.publicationAfterUse
+                let end =
+                    (result.replaced.deactivatedAt ?? PosternClock.now())
+                    + IdentityKeyRepository.publicationAfterUse
                 print("\(result.replaced.keyID) stays published until \(timestamp(end)).")
             }
         }
@@ -103,7 +117,9 @@ struct SigningKeysCommand: ParsableCommand {
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Retire a replaced key early.",
-            discussion: "Receivers refuse tokens and events that it signed once they fetch the key set again.")
+            discussion:
+                "Receivers refuse tokens and events that it signed once they fetch the key set again."
+        )
 
         @Argument(help: "The key's id.") var kid: String
         @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
@@ -111,12 +127,18 @@ struct SigningKeysCommand: ParsableCommand {
 
         func run() throws {
             let key = try options.withStore { store in
-                guard try store.identityKeys.keys().contains(where: { $0.keyID.hasSameOctets(as: kid) }) else {
-                    throw StoreFailure.refused(.notFound, "there is no signing key \(kid): see postern keys signing list")
+                guard
+                    try store.identityKeys.keys().contains(where: {
+                        $0.keyID.hasSameOctets(as: kid)
+                    })
+                else {
+                    throw StoreFailure.refused(
+                        .notFound, "there is no signing key \(kid): see postern keys signing list")
                 }
                 guard yes else {
                     throw CommandError.usage(
-                        "everything that \(kid) signed will be refused: repeat with --yes to retire it; nothing was changed")
+                        "everything that \(kid) signed will be refused: repeat with --yes to retire it; nothing was changed"
+                    )
                 }
                 return try store.identityKeys.retire(kid, thisChange())
             }
@@ -132,7 +154,9 @@ struct SigningKeysCommand: ParsableCommand {
 
         func run() throws {
             let published = try options.withStore { try $0.identityKeys.signing().published }
-            let keys = try published.map { try StrictJSON.parseObject(Array($0.publicJWK.utf8), limit: 4096) }
+            let keys = try published.map {
+                try StrictJSON.parseObject(Array($0.publicJWK.utf8), limit: 4096)
+            }
             print(String(decoding: PublishedKeys.document(keys), as: UTF8.self))
         }
     }

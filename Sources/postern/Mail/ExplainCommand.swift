@@ -23,17 +23,26 @@ struct ExplainCommand: ParsableCommand {
 
     @OptionGroup var options: InstallationOptions
     @OptionGroup var output: OutputOptions
-    @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
-    @Option(help: ArgumentHelp("A recipient; may be repeated.", valueName: "address")) var rcpt: [String] = []
+    @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address"))
+    var mailFrom: String = ""
+    @Option(help: ArgumentHelp("A recipient; may be repeated.", valueName: "address")) var rcpt:
+        [String] = []
     @Option(help: "The SMTP client's IP address.") var ip: String?
-    @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name")) var helo: String = ""
-    @Option(help: ArgumentHelp("Take DNS answers only from this file.", valueName: "file"), transform: filePath) var dns: String?
-    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
+    @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name"))
+    var helo: String = ""
+    @Option(
+        help: ArgumentHelp("Take DNS answers only from this file.", valueName: "file"),
+        transform: filePath) var dns: String?
+    @Option(
+        name: .customLong("now"),
+        help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
     var time: String?
     @Flag(help: "Read requests as JSON lines.") var batch = false
 
     func validate() throws {
-        guard batch || !rcpt.isEmpty else { throw ValidationError("give at least one --rcpt, or use --batch") }
+        guard batch || !rcpt.isEmpty else {
+            throw ValidationError("give at least one --rcpt, or use --batch")
+        }
         try ClientAddress.check(ip)
     }
 
@@ -47,7 +56,11 @@ struct ExplainCommand: ParsableCommand {
                 now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
                 message: Array(FileHandle.standardInput.readDataToEndOfFile()))
             let explanation = try questions.explain(message, zone: zone)
-            if output.json { try BatchLine.print(explanation.members()) } else { try ExplainText.print(explanation) }
+            if output.json {
+                try BatchLine.print(explanation.members())
+            } else {
+                try ExplainText.print(explanation)
+            }
         }
     }
 
@@ -56,10 +69,12 @@ struct ExplainCommand: ParsableCommand {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
                 let question = try JSONDecoder().decode(ExplainRequest.self, from: Data(line.utf8))
-                let explanation = try questions.explain(question.message(), zone: question.dns ?? zone)
+                let explanation = try questions.explain(
+                    question.message(), zone: question.dns ?? zone)
                 try BatchLine.print(explanation.members(id: question.id ?? .null))
             } catch {
-                try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
+                try BatchLine.print(
+                    BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
             }
         }
     }
@@ -85,22 +100,26 @@ struct ExplainRequest: Decodable {
     }
 
     func message() throws -> ExplainedMessage {
-        guard let bytes = Data(base64Encoded: messageBase64, options: .ignoreUnknownCharacters) else {
+        guard let bytes = Data(base64Encoded: messageBase64, options: .ignoreUnknownCharacters)
+        else {
             throw CommandError(status: EX_DATAERR, message: "message_base64 is not valid base64")
         }
         try ClientAddress.check(ip)
         return ExplainedMessage(
-            mailFrom: mailFrom ?? "", recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(),
+            mailFrom: mailFrom ?? "", recipients: rcpts, address: ip, helo: helo ?? "",
+            now: now?.seconds ?? PosternClock.now(),
             message: Array(bytes))
     }
 }
 
 extension Explanation {
-    /// As JSON. All members except `copies` and `id` are always present; without a value they are null.
+    /// As JSON. All members except `copies` and `id` are always present;
+    /// without a value they are null.
     fileprivate func members(id: BatchID? = nil) -> Members {
         let replies = replies.map { reply -> Members in
             [
-                "rcpt": reply.recipient, "code": reply.reply.code, "enhanced": reply.reply.enhanced, "text": reply.reply.text,
+                "rcpt": reply.recipient, "code": reply.reply.code, "enhanced": reply.reply.enhanced,
+                "text": reply.reply.text,
             ]
         }
         return [
@@ -120,7 +139,9 @@ enum ExplainText {
         var output = text(explanation)
         for (index, copy) in explanation.copies.enumerated() {
             output +=
-                Data("\n\nmessage   \(index + 2) of \(explanation.copies.count + 1), a copy for another account\n".utf8)
+                Data(
+                    "\n\nmessage   \(index + 2) of \(explanation.copies.count + 1), a copy for another account\n"
+                        .utf8)
                 + text(copy)
         }
         try BatchOutput.write(output)
@@ -128,7 +149,9 @@ enum ExplainText {
 
     private static func text(_ explanation: Explanation) -> Data {
         var lines = ["decision  \(explanation.action.rawValue)"]
-        lines += explanation.replies.map { "reply     \($0.recipient): \($0.reply.code) \($0.reply.enhanced) \($0.reply.text)" }
+        lines += explanation.replies.map {
+            "reply     \($0.recipient): \($0.reply.code) \($0.reply.enhanced) \($0.reply.text)"
+        }
         lines += explanation.reasons.map { "reason    \($0.text)" }
         var output = Data()
         if let outgoing = explanation.outgoing {

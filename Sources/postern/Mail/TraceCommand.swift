@@ -9,7 +9,8 @@ import Support
 
 struct TraceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "trace", abstract: "Follow a message through the logs, from arrival to delivery.",
+        commandName: "trace",
+        abstract: "Follow a message through the logs, from arrival to delivery.",
         discussion: """
             Prints the lines of Postfix and Postern about every message that the clue leads to, with its copies, its bounces \
             and the replies to it. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
@@ -19,13 +20,20 @@ struct TraceCommand: ParsableCommand {
             postern address decode explains a reverse address or a return path.
             """)
 
-    @Argument(help: "A queue id, a Message-ID, a reference or an address; - reads it from standard input.")
+    @Argument(
+        help: "A queue id, a Message-ID, a reference or an address; - reads it from standard input."
+    )
     var clue: String
     @Option(
-        help: ArgumentHelp("A log to read instead of the journal; may be repeated; - for standard input.", valueName: "file"),
+        help: ArgumentHelp(
+            "A log to read instead of the journal; may be repeated; - for standard input.",
+            valueName: "file"),
         completion: .file(), transform: filePath)
     var log: [String] = []
-    @Option(help: ArgumentHelp("How far back in the journal: 12h, 30d, 8w, or a date as in 2026-11-01.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp(
+            "How far back in the journal: 12h, 30d, 8w, or a date as in 2026-11-01.",
+            valueName: "time"))
     var since = "2d"
     @OptionGroup var reveal: RevealOptions
     @OptionGroup var installation: InstallationOptions
@@ -36,7 +44,9 @@ struct TraceCommand: ParsableCommand {
 
     func run() throws {
         let clue = clue == "-" ? try lineOfInput("give a clue on standard input") : clue
-        guard clue.utf8.contains(where: { $0 > 0x20 }) else { throw CommandError.usage("the clue is empty") }
+        guard clue.utf8.contains(where: { $0 > 0x20 }) else {
+            throw CommandError.usage("the clue is empty")
+        }
         let start = try ExpiryText.start(since, now: PosternClock.now())
         let (isFull, domains) = try installation.withInstallation { installation in
             if reveal.reveal {
@@ -49,8 +59,11 @@ struct TraceCommand: ParsableCommand {
         }
         let octets =
             try log.isEmpty
-            ? Self.journal(since: start) : log.flatMap { Array(try InputFile.octets($0, maximum: Self.maximumOctets)) }
-        if let fault = PlainText.fileFault(octets[...]) { throw CommandError.data("the log: \(fault)") }
+            ? Self.journal(since: start)
+            : log.flatMap { Array(try InputFile.octets($0, maximum: Self.maximumOctets)) }
+        if let fault = PlainText.fileFault(octets[...]) {
+            throw CommandError.data("the log: \(fault)")
+        }
         let lines = octets.split(separator: 0x0A)
         var trace = LogTrace()
         let found = trace.lines(about: clue, in: lines)
@@ -62,12 +75,15 @@ struct TraceCommand: ParsableCommand {
             )
         }
         let texts = found.map {
-            isFull ? String(decoding: $0, as: UTF8.self) : LogTrace.masked($0) { Self.isShown($0, domains) }
+            isFull
+                ? String(decoding: $0, as: UTF8.self)
+                : LogTrace.masked($0) { Self.isShown($0, domains) }
         }
         if output.json { try printJSON(texts) } else { for text in texts { print(shown(text)) } }
         if trace.isCut {
             Failure.remark(
-                "the clue leads to more than \(Count.text(LogTrace.maximumIdentifiers)) messages: give a queue id of one")
+                "the clue leads to more than \(Count.text(LogTrace.maximumIdentifiers)) messages: give a queue id of one"
+            )
         }
     }
 
@@ -75,7 +91,9 @@ struct TraceCommand: ParsableCommand {
     /// address or a return path contains its correspondent.
     private static func isShown(_ address: String, _ domains: [String]) -> Bool {
         let octets = Array(address.utf8)
-        guard let at = octets.lastIndex(of: UInt8(ascii: "@")), !octets[..<at].contains(UInt8(ascii: "=")) else { return false }
+        guard let at = octets.lastIndex(of: UInt8(ascii: "@")),
+            !octets[..<at].contains(UInt8(ascii: "="))
+        else { return false }
         let domain = octets[(at + 1)...].map(\.asciiLowercased)
         return domains.contains { $0.utf8.elementsEqual(domain) }
     }
@@ -83,8 +101,11 @@ struct TraceCommand: ParsableCommand {
     /// The journal's lines of the mail system and of Postern.
     private static func journal(since start: Int64) throws -> [UInt8] {
         let places: [String] = ["/usr/bin/journalctl", "/bin/journalctl"]
-        guard let program = places.first(where: { (place: String) in access(place, X_OK) == 0 }) else {
-            throw CommandError.noInput("this machine has no journal: name the logs with --log, as in --log /var/log/mail.log")
+        guard let program = places.first(where: { (place: String) in access(place, X_OK) == 0 })
+        else {
+            throw CommandError.noInput(
+                "this machine has no journal: name the logs with --log, as in --log /var/log/mail.log"
+            )
         }
         let ends = try SystemProcess.pipe()
         let none = open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -95,9 +116,11 @@ struct TraceCommand: ParsableCommand {
             process = try SystemProcess(
                 program,
                 [
-                    "--quiet", "--no-pager", "--output=short-iso", "--since=@\(start)", "SYSLOG_FACILITY=2", "+",
+                    "--quiet", "--no-pager", "--output=short-iso", "--since=@\(start)",
+                    "SYSLOG_FACILITY=2", "+",
                     "_SYSTEMD_UNIT=postern.service",
-                ], environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"], descriptors: (none, ends.write, none)
+                ], environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"],
+                descriptors: (none, ends.write, none)
             )
         }
         let input = FileHandle(fileDescriptor: ends.read, closeOnDealloc: true)
@@ -107,12 +130,16 @@ struct TraceCommand: ParsableCommand {
             guard octets.count <= maximumOctets else {
                 kill(process.identifier, SIGTERM)
                 _ = process.wait()
-                throw CommandError.data("the journal since then is larger than \(maximumOctets >> 20) MiB: give a later --since")
+                throw CommandError.data(
+                    "the journal since then is larger than \(maximumOctets >> 20) MiB: give a later --since"
+                )
             }
         }
         guard process.wait() == 0 else {
             throw CommandError(
-                status: EX_NOPERM, message: "the journal cannot be read: run this as root, or name the logs with --log")
+                status: EX_NOPERM,
+                message: "the journal cannot be read: run this as root, or name the logs with --log"
+            )
         }
         return octets
     }

@@ -1,10 +1,10 @@
 // postern sandbox --as apple: a double of Sign in with Apple, only on this machine.
 
-import Rehearsal
-import RiskPolicy
 import Decisions
 import Foundation
 import Logging
+import Rehearsal
+import RiskPolicy
 
 extension SandboxCommand {
     private struct AppleFacts: Encodable {
@@ -35,7 +35,8 @@ extension SandboxCommand {
         do {
             seed =
                 try self.seed.map {
-                    try AppleSeed.read(InputFile.text($0, maximum: BoundedYAML.maximumOctets), name: $0)
+                    try AppleSeed.read(
+                        InputFile.text($0, maximum: BoundedYAML.maximumOctets), name: $0)
                 } ?? .standard()
         } catch let fault as AppleSeedFault {
             throw CommandError.data(fault.description)
@@ -46,10 +47,13 @@ extension SandboxCommand {
         let json = output.json
         let announcement = Announcement()
         try await AppleSandbox.run(
-            AppleSandbox.Settings(port: port, seed: seed, auto: auto), now: PosternClock.now, logger: logger
+            AppleSandbox.Settings(port: port, seed: seed, auto: auto), now: PosternClock.now,
+            logger: logger
         ) { url in
             let facts = AppleFacts(seed, url: url)
-            announcement.make { if json { try printJSON(facts) } else { print(Self.introduction(facts)) } }
+            announcement.make {
+                if json { try printJSON(facts) } else { print(Self.introduction(facts)) }
+            }
         }
         try announcement.check()
     }

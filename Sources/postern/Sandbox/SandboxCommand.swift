@@ -1,17 +1,18 @@
 // postern sandbox: all of Postern for development, in one process and only on this machine.
 
 import Accounts
-import Decisions
 import ArgumentParser
-import Rehearsal
+import Decisions
 import Foundation
 import Logging
+import Rehearsal
 import Synchronization
 
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sandbox",
-        abstract: "Run all of Postern, or a double of Sign in with Apple, on loopback, for the development of an app.",
+        abstract:
+            "Run all of Postern, or a double of Sign in with Apple, on loopback, for the development of an app.",
         discussion: """
             The sandbox is a whole installation in one process: decisions, sign-in with its page, events, relayed mail and \
             self-service, with a team, an app, its credentials and two users. It needs no Postfix, no DNS, no root and no \
@@ -38,24 +39,38 @@ struct SandboxCommand: AsyncParsableCommand {
 
     @Option(help: "The port on 127.0.0.1; 0 takes any free one.")
     var port: Int = standardPort
-    @Option(help: "The port for mail on 127.0.0.1. By default 8825 beside port 8899, otherwise any free one.")
+    @Option(
+        help:
+            "The port for mail on 127.0.0.1. By default 8825 beside port 8899, otherwise any free one."
+    )
     var smtpPort: Int?
-    @Option(name: .customLong("app"), help: ArgumentHelp("The client_id of the app.", valueName: "client-id"))
+    @Option(
+        name: .customLong("app"),
+        help: ArgumentHelp("The client_id of the app.", valueName: "client-id"))
     var clientID = "com.example.app"
     @Option(
         name: .customLong("redirect-uri"),
-        help: ArgumentHelp("A redirect URI of the app besides those on loopback; may be repeated.", valueName: "uri"))
+        help: ArgumentHelp(
+            "A redirect URI of the app besides those on loopback; may be repeated.",
+            valueName: "uri"))
     var redirectURIs: [String] = []
     @Option(help: "How tokens carry the nonce: raw or sha256_hex.")
     var nonceForm = "raw"
     @Flag(help: "Accept requests whose tokens have no nonce.")
     var nonceOptional = false
-    @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"), transform: filePath)
+    @Option(
+        help: ArgumentHelp(
+            "A policy's folder, instead of the default policy.", valueName: "folder"),
+        transform: filePath)
     var policy: String?
-    @Option(name: .customLong("as"), help: ArgumentHelp("Imitate another service: apple.", valueName: "service"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("Imitate another service: apple.", valueName: "service"))
     var kind: Kind?
     @Option(
-        help: ArgumentHelp("With --as apple: teams, clients and test users, in YAML.", valueName: "file"), transform: filePath)
+        help: ArgumentHelp(
+            "With --as apple: teams, clients and test users, in YAML.", valueName: "file"),
+        transform: filePath)
     var seed: String?
     @Flag(help: "With --as apple: print the built-in seed and exit.")
     var printSeed = false
@@ -68,16 +83,26 @@ struct SandboxCommand: AsyncParsableCommand {
             throw ValidationError("--seed, --print-seed and --auto go with --as apple.")
         }
         if kind != nil,
-            policy != nil || nonceOptional || nonceForm != "raw" || clientID != "com.example.app" || smtpPort != nil
+            policy != nil || nonceOptional || nonceForm != "raw" || clientID != "com.example.app"
+                || smtpPort != nil
                 || !redirectURIs.isEmpty
         {
             throw ValidationError(
-                "--app, --nonce-form, --nonce-optional, --policy, --redirect-uri and --smtp-port do not go with --as apple.")
+                "--app, --nonce-form, --nonce-optional, --policy, --redirect-uri and --smtp-port do not go with --as apple."
+            )
         }
-        guard (0...65_535).contains(port) else { throw ValidationError("--port must be 0 to 65535.") }
-        guard (0...65_535).contains(smtpPort ?? 0) else { throw ValidationError("--smtp-port must be 0 to 65535.") }
-        guard port == 0 || smtpPort != port else { throw ValidationError("--port and --smtp-port must differ.") }
-        guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
+        guard (0...65_535).contains(port) else {
+            throw ValidationError("--port must be 0 to 65535.")
+        }
+        guard (0...65_535).contains(smtpPort ?? 0) else {
+            throw ValidationError("--smtp-port must be 0 to 65535.")
+        }
+        guard port == 0 || smtpPort != port else {
+            throw ValidationError("--port and --smtp-port must differ.")
+        }
+        guard AppNonceForm(rawValue: nonceForm) != nil else {
+            throw ValidationError("--nonce-form must be raw or sha256_hex.")
+        }
     }
 
     /// The output of `--json`.
@@ -97,12 +122,16 @@ struct SandboxCommand: AsyncParsableCommand {
     func run() async throws {
         if kind == .apple { return try await runApple() }
         var settings = Sandbox.Settings(
-            port: port, smtpPort: smtpPort ?? (port == Self.standardPort ? Self.standardSMTPPort : 0), clientID: clientID,
-            redirectURIs: redirectURIs, nonceForm: AppNonceForm(rawValue: nonceForm) ?? .raw, isNonceRequired: !nonceOptional)
+            port: port,
+            smtpPort: smtpPort ?? (port == Self.standardPort ? Self.standardSMTPPort : 0),
+            clientID: clientID,
+            redirectURIs: redirectURIs, nonceForm: AppNonceForm(rawValue: nonceForm) ?? .raw,
+            isNonceRequired: !nonceOptional)
         if let policy {
             let candidate = try PolicyFolder(path: policy).candidate()
             settings.policy = StoredPolicy(
-                name: candidate.policy.name, version: candidate.policy.version, document: candidate.document.octets)
+                name: candidate.policy.name, version: candidate.policy.version,
+                document: candidate.document.octets)
         }
         var logger = Logger(label: "postern") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .error
@@ -114,7 +143,10 @@ struct SandboxCommand: AsyncParsableCommand {
                 try printJSON(
                     Facts(
                         facts: facts,
-                        testSubjects: Dictionary(uniqueKeysWithValues: CannedResponse.subjects.map { ($0.name, $0.purpose) })))
+                        testSubjects: Dictionary(
+                            uniqueKeysWithValues: CannedResponse.subjects.map {
+                                ($0.name, $0.purpose)
+                            })))
             }
         } tell: { news in
             // With --json, standard output has one object and nothing else.

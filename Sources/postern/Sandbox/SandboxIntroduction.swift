@@ -16,7 +16,8 @@ struct SandboxIntroduction {
         case .mail(let mail):
             let subject = mail.subject.withoutControls(limit: 100)
             let code = mail.code.map { "code \($0), " } ?? ""
-            return "mail \(mail.number) to \(mail.recipient.withoutControls(limit: 120)): \(code)\(subject)"
+            return
+                "mail \(mail.number) to \(mail.recipient.withoutControls(limit: 120)): \(code)\(subject)"
         case .refusal(let text): return "refused \(text.withoutControls(limit: 400))"
         }
     }
@@ -26,7 +27,8 @@ struct SandboxIntroduction {
         let jane = facts.users.first { $0.sub != nil }
         let width = (CannedResponse.subjects.map(\.name.utf8.count).max() ?? 0) + 2
         let subjects = CannedResponse.subjects.map { subject in
-            "  " + subject.name.padding(toLength: width, withPad: " ", startingAt: 0) + subject.purpose
+            "  " + subject.name.padding(toLength: width, withPad: " ", startingAt: 0)
+                + subject.purpose
         }
         let users = facts.users.map { user in
             let uses = user.address.map { "uses the app: \($0)" } ?? "has not signed in yet"

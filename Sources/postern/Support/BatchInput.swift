@@ -1,4 +1,5 @@
-// Standard input for the --batch modes, line by line in bounded memory, and the output of the responses.
+// Standard input for the --batch modes, line by line in bounded memory, and the
+// output of the responses.
 
 import Foundation
 import Support
@@ -15,12 +16,16 @@ struct BatchInput {
     ///   more than this is returned; the rest is skipped.
     init(maximum: Int) { self.maximum = maximum }
 
-    /// The next line that is not blank, without its line end; nil at the end of the input. Throws `CommandError` if it cannot be
-    /// read.
+    /// The next line that is not blank, without its line end; nil at the end of the input. Throws
+    /// `CommandError` if it cannot be read.
     mutating func next() throws -> [UInt8]? {
         while var line = try nextOfAll() {
-            if isFirst, let fault = PlainText.fileFault(line[...]) { throw CommandError.data("standard input: \(fault)") }
-            if isFirst, line.starts(with: PlainText.byteOrderMark) { line.removeFirst(PlainText.byteOrderMark.count) }
+            if isFirst, let fault = PlainText.fileFault(line[...]) {
+                throw CommandError.data("standard input: \(fault)")
+            }
+            if isFirst, line.starts(with: PlainText.byteOrderMark) {
+                line.removeFirst(PlainText.byteOrderMark.count)
+            }
             isFirst = false
             if !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return line }
         }
@@ -45,7 +50,9 @@ struct BatchInput {
         while true {
             let count = read(STDIN_FILENO, &block, block.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw CommandError.noInput("standard input: \(Failure.words(errno))") }
+            guard count >= 0 else {
+                throw CommandError.noInput("standard input: \(Failure.words(errno))")
+            }
             rest = block[..<count]
             return count > 0
         }
@@ -54,14 +61,18 @@ struct BatchInput {
 
 /// Writes octets to standard output.
 enum BatchOutput {
-    /// Writes all octets at once. Throws `CommandError` if they cannot be written, for example on a full disk.
+    /// Writes all octets at once. Throws `CommandError` if they cannot be written,
+    /// for example on a full disk.
     static func write(_ data: Data) throws {
         var rest = Array(data)[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            let count = rest.withUnsafeBytes {
+                Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count)
+            }
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else {
-                throw CommandError(status: EX_IOERR, message: "standard output: \(Failure.words(errno))")
+                throw CommandError(
+                    status: EX_IOERR, message: "standard output: \(Failure.words(errno))")
             }
             rest = rest.dropFirst(count)
         }

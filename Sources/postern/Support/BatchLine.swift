@@ -6,7 +6,8 @@ import MailAuth
 
 /// An `id`, unchanged from the request: any JSON value.
 indirect enum BatchID: Codable {
-    case null, flag(Bool), whole(Int64), natural(UInt64), number(Double), text(String), list([BatchID]), object([String: BatchID])
+    case null, flag(Bool), whole(Int64), natural(UInt64), number(Double), text(String), list(
+        [BatchID]), object([String: BatchID])
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
@@ -49,13 +50,8 @@ enum BatchLine {
     /// The response to a line that cannot be processed.
     struct Failure: Encodable {
         let id: BatchID?
+        /// Describes the error.
         let error: String
-
-        /// - Parameter error: describes the error.
-        init(id: BatchID?, error: String) {
-            self.id = id
-            self.error = error
-        }
     }
 
     private struct OnlyID: Decodable {
@@ -80,11 +76,13 @@ enum BatchLine {
         switch error {
         case let error as CommandError: error.message
         case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
-        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+        case DecodingError.typeMismatch(_, let context),
+            DecodingError.valueNotFound(_, let context):
             context.codingPath.isEmpty
                 ? "the line is not a JSON object"
                 : "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has the wrong type"
-        case DecodingError.dataCorrupted(let context): context.codingPath.isEmpty ? "not JSON" : context.debugDescription
+        case DecodingError.dataCorrupted(let context):
+            context.codingPath.isEmpty ? "not JSON" : context.debugDescription
         default: "\(error)"
         }
     }
@@ -111,7 +109,9 @@ struct TimeArgument: Decodable {
     static func seconds(_ text: String) throws -> Int64 {
         if let number = Int64(text) { return number }
         guard let date = try? Date(text, strategy: .iso8601) else {
-            throw CommandError.usage("\"\(text)\" is not a valid time: give seconds since 1970, or as in 2026-11-21T06:49:30Z")
+            throw CommandError.usage(
+                "\"\(text)\" is not a valid time: give seconds since 1970, or as in 2026-11-21T06:49:30Z"
+            )
         }
         return Int64(date.timeIntervalSince1970)
     }
@@ -119,7 +119,8 @@ struct TimeArgument: Decodable {
 
 /// An SMTP client's address as an argument.
 enum ClientAddress {
-    /// Throws if the text is neither an IPv4 nor an IPv6 address. Nil and an empty text are allowed.
+    /// Throws if the text is neither an IPv4 nor an IPv6 address. Nil and
+    /// an empty text are allowed.
     static func check(_ text: String?) throws {
         guard let text, !text.isEmpty, IPAddress(text) == nil else { return }
         throw CommandError.usage("\"\(text)\" is not a valid IP address")

@@ -1,9 +1,9 @@
 // The source of a command's DNS answers.
 
 import ArgumentParser
-import Foundation
 import DNSClient
 import Doctor
+import Foundation
 import MailAuth
 import PosternConfiguration
 import Relay
@@ -11,12 +11,15 @@ import Relay
 /// The system's name servers, others, or a file of answers.
 struct DNSOptions: ParsableArguments {
     /// The file of answers.
-    @Option(help: ArgumentHelp("Take DNS answers only from this JSON file.", valueName: "file"), transform: filePath)
+    @Option(
+        help: ArgumentHelp("Take DNS answers only from this JSON file.", valueName: "file"),
+        transform: filePath)
     var dns: String?
 
     /// Name servers as `ADDRESS` or `ADDRESS:PORT`.
     @Option(
-        help: ArgumentHelp("Query this name server, as in 127.0.0.1:5353; may be repeated.", valueName: "address"))
+        help: ArgumentHelp(
+            "Query this name server, as in 127.0.0.1:5353; may be repeated.", valueName: "address"))
     var dnsServer: [String] = []
 
     init() {}
@@ -24,19 +27,25 @@ struct DNSOptions: ParsableArguments {
     /// The answers of the file; nil if no file was named.
     func zone() throws -> ZoneFile? { try dns.map(ZoneFile.read) }
 
-    /// A resolver for a few queries, with the servers and timeouts of an installation. Its failures name the servers that were
-    /// queried.
-    func named(_ configuration: Configuration, _ resolved: ResolvedConfiguration) throws -> NamedResolver {
+    /// A resolver for a few queries, with the servers and timeouts of an installation. Its failures
+    /// name the servers that were queried.
+    func named(
+        _ configuration: Configuration, _ resolved: ResolvedConfiguration
+    ) throws -> NamedResolver {
         if let dns, let zone = try zone() { return NamedResolver(zone.resolver, servers: dns) }
-        guard dnsServer.isEmpty else { return NamedResolver(try client(), servers: dnsServer.joined(separator: ", ")) }
+        guard dnsServer.isEmpty else {
+            return NamedResolver(try client(), servers: dnsServer.joined(separator: ", "))
+        }
         return NamedResolver(
-            try Resolvers.client(configuration, path: resolved.path), servers: Resolvers.names(configuration))
+            try Resolvers.client(configuration, path: resolved.path),
+            servers: Resolvers.names(configuration))
     }
 
     /// A resolver that uses only the network.
     func client(_ installation: Installation? = nil) throws -> AresResolver {
         if dnsServer.isEmpty, let installation {
-            return try Resolvers.client(installation.configuration, path: installation.resolved.path)
+            return try Resolvers.client(
+                installation.configuration, path: installation.resolved.path)
         }
         let servers = try dnsServer.map { text in
             guard let server = DNSServerAddress(text) else {

@@ -8,7 +8,9 @@ enum ErrorOutput {
     static func write(_ text: String) {
         var octets = Array(text.utf8)[...]
         while !octets.isEmpty {
-            let count = octets.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            let count = octets.withUnsafeBytes {
+                Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count)
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return }
             octets = octets.dropFirst(count)

@@ -25,11 +25,17 @@ struct CommandError: Error, CustomStringConvertible {
     }
 
     /// The command was used incorrectly.
-    static func usage(_ message: String) -> CommandError { CommandError(status: EX_USAGE, message: message) }
+    static func usage(_ message: String) -> CommandError {
+        CommandError(status: EX_USAGE, message: message)
+    }
     /// The input is not valid.
-    static func data(_ message: String) -> CommandError { CommandError(status: EX_DATAERR, message: message) }
+    static func data(_ message: String) -> CommandError {
+        CommandError(status: EX_DATAERR, message: message)
+    }
     /// The input is missing or cannot be read.
-    static func noInput(_ message: String) -> CommandError { CommandError(status: EX_NOINPUT, message: message) }
+    static func noInput(_ message: String) -> CommandError {
+        CommandError(status: EX_NOINPUT, message: message)
+    }
 }
 
 /// The messages of the commands for errors, and the exit status of each error.
@@ -54,7 +60,8 @@ enum Failure {
     /// replaced, so that they do not control the terminal.
     static func line(_ text: String) {
         let plain = text.unicodeScalars.map { scalar in
-            scalar != "\n" && scalar != "\t" && scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar
+            scalar != "\n" && scalar != "\t" && scalar.properties.generalCategory == .control
+                ? "\u{FFFD}" : scalar
         }
         ErrorOutput.write(String(String.UnicodeScalarView(plain)) + "\n")
     }
@@ -100,11 +107,13 @@ enum Failure {
         case let error as StoreFailure: status(error.code)
         case let error as MailerError: status(error)
         case is TemplateError: EX_CONFIG
-        case let error as OwnedFile.Failure: [ENOSPC, EDQUOT, EFBIG, EIO].contains(error.code) ? EX_IOERR : EX_CANTCREAT
+        case let error as OwnedFile.Failure:
+            [ENOSPC, EDQUOT, EFBIG, EIO].contains(error.code) ? EX_IOERR : EX_CANTCREAT
         case is PostfixToolError: EX_UNAVAILABLE
         case is DNSClientError, is DecodingError: EX_DATAERR
         case let error as CocoaError:
-            [.fileReadNoPermission, .fileWriteNoPermission].contains(error.code) ? EX_NOPERM : EX_NOINPUT
+            [.fileReadNoPermission, .fileWriteNoPermission].contains(error.code)
+                ? EX_NOPERM : EX_NOINPUT
         default: nil
         }
     }
@@ -119,7 +128,8 @@ enum Failure {
         case .temporary(.inputOutput), .temporary(.diskFull): EX_IOERR
         case .temporary: EX_TEMPFAIL
         case .permanent(.readOnly), .permanent(.refused): EX_NOPERM
-        case .permanent(.newerSchema), .permanent(.changedMigration), .permanent(.unsealing): EX_CONFIG
+        case .permanent(.newerSchema), .permanent(.changedMigration), .permanent(.unsealing):
+            EX_CONFIG
         case .permanent(.corrupted), .permanent(.empty): EX_UNAVAILABLE
         case .permanent: EX_SOFTWARE
         }

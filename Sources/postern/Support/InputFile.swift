@@ -6,7 +6,8 @@ import Support
 
 /// Reads whole files. Foundation's own functions do not read pipes.
 enum InputFile {
-    /// Octets of a file, a pipe or a terminal by its path; `-` is standard input. A folder is refused.
+    /// Octets of a file, a pipe or a terminal by its path; `-` is standard
+    /// input. A folder is refused.
     /// - Parameter maximum: octets; a larger file is refused.
     static func octets(_ path: String, maximum: Int) throws -> Data {
         // Not opened by name: the process that opened it may have had permissions that this process
@@ -18,7 +19,9 @@ enum InputFile {
 
     /// The text of a file, a pipe or a terminal by its path; `-` is standard input.
     /// - Parameter maximum: octets; a larger file is refused.
-    static func text(_ path: String, maximum: Int) throws -> String { try text(octets(path, maximum: maximum), path) }
+    static func text(_ path: String, maximum: Int) throws -> String {
+        try text(octets(path, maximum: maximum), path)
+    }
 
     /// The octets of a file as text, without a byte order mark. Throws `CommandError` with line and
     /// column if they are not UTF-8.
@@ -36,13 +39,17 @@ enum InputFile {
         guard path != "-" else { return try octets(path, maximum: maximum) }
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
-            guard errno != ELOOP else { throw CommandError.data("\(path): a symbolic link: name the file that it leads to") }
+            guard errno != ELOOP else {
+                throw CommandError.data("\(path): a symbolic link: name the file that it leads to")
+            }
             throw unreadable(path)
         }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(file)
-            throw CommandError.data("\(path): not a regular file; what a program writes is read from standard input (-)")
+            throw CommandError.data(
+                "\(path): not a regular file; what a program writes is read from standard input (-)"
+            )
         }
         return try octets(file, path, maximum: maximum)
     }
@@ -91,7 +98,9 @@ enum InputFile {
             guard count >= 0 else { throw unreadable(path) }
             guard count > 0 else { return data }
             data.append(contentsOf: block[..<count])
-            guard data.count <= maximum else { throw CommandError.data("\(path): larger than \(maximum) bytes") }
+            guard data.count <= maximum else {
+                throw CommandError.data("\(path): larger than \(maximum) bytes")
+            }
         }
     }
 

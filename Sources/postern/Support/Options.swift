@@ -1,8 +1,8 @@
 // The options that commands share: which installation to use, and how to print.
 
-import Database
 import Accounts
 import ArgumentParser
+import Database
 import Foundation
 import InternetMessage
 import PosternConfiguration
@@ -12,13 +12,17 @@ import Synchronization
 /// Names the installation.
 struct InstallationOptions: ParsableArguments {
     /// The value of --config.
-    @Option(help: ArgumentHelp("The configuration file, or the folder that holds it.", valueName: "file"), transform: filePath)
+    @Option(
+        help: ArgumentHelp(
+            "The configuration file, or the folder that holds it.", valueName: "file"),
+        transform: filePath)
     var config: String?
 
     /// The values of --set.
     @Option(
         help: ArgumentHelp(
-            "Set a configuration key for this command, overriding file and environment; may be repeated.", valueName: "key=value")
+            "Set a configuration key for this command, overriding file and environment; may be repeated.",
+            valueName: "key=value")
     )
     var set: [String] = []
 
@@ -36,7 +40,8 @@ struct InstallationOptions: ParsableArguments {
     /// Opens configuration, keys and store. The caller must close them.
     func open() throws -> Installation {
         try Installation.open(
-            flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: PosternClock.now())
+            flag: config, environment: ProcessInfo.processInfo.environment, set: set,
+            now: PosternClock.now())
     }
 
     /// The installation that --config names. Without --config, the one at the usual places, if it
@@ -62,11 +67,14 @@ struct InstallationOptions: ParsableArguments {
     }
 
     /// As `withInstallation`, for commands that need only the store.
-    func withStore<T>(_ body: (Store) throws -> T) throws -> T { try withInstallation { try body($0.store) } }
+    func withStore<T>(_ body: (Store) throws -> T) throws -> T {
+        try withInstallation { try body($0.store) }
+    }
 
     /// Only the configuration, without keys and store.
     func configuration() throws -> (Configuration, ResolvedConfiguration) {
-        try Installation.configuration(flag: config, environment: ProcessInfo.processInfo.environment, set: set)
+        try Installation.configuration(
+            flag: config, environment: ProcessInfo.processInfo.environment, set: set)
     }
 }
 
@@ -78,17 +86,24 @@ extension InstallationOptions {
         var target = stat()
         let exists = stat(path, &target) == 0
         guard !exists || target.st_mode & S_IFMT != S_IFDIR else {
-            throw CommandError(status: EX_CANTCREAT, message: "\(path): is a folder: name a file; nothing was written")
+            throw CommandError(
+                status: EX_CANTCREAT,
+                message: "\(path): is a folder: name a file; nothing was written")
         }
         guard let (configuration, resolved) = try? configuration() else { return }
-        let database = configuration.database.path.map { path in ["", "-wal", "-shm", "-journal"].map { path + $0 } } ?? []
+        let database =
+            configuration.database.path.map { path in
+                ["", "-wal", "-shm", "-journal"].map { path + $0 }
+            } ?? []
         for own in [resolved.path, configuration.keyFilePath] + database {
             var status = stat()
             let isSame =
                 exists && stat(own, &status) == 0
-                ? status.st_dev == target.st_dev && status.st_ino == target.st_ino : Self.isSamePlace(path, own)
+                ? status.st_dev == target.st_dev && status.st_ino == target.st_ino
+                : Self.isSamePlace(path, own)
             guard isSame else { continue }
-            throw CommandError.usage("\(path) is a file of the installation: name another; nothing was written")
+            throw CommandError.usage(
+                "\(path) is a file of the installation: name another; nothing was written")
         }
     }
 }
@@ -127,7 +142,9 @@ struct RevealOptions: ParsableArguments {
     /// nothing is shown.
     /// - Parameter subject: the owner of the data, as the audit names it.
     /// - Parameter action: the action's name in the audit.
-    func disclosure(of subject: String, in store: Store, as action: String = "user.reveal") throws(StoreFailure) -> Disclosure {
+    func disclosure(
+        of subject: String, in store: Store, as action: String = "user.reveal"
+    ) throws(StoreFailure) -> Disclosure {
         if reveal { try store.audit.note(thisChange(), action, subject) }
         return Disclosure(isFull: reveal)
     }
@@ -164,8 +181,10 @@ struct ConfirmationOptions: ParsableArguments {
             "\(BoundedCount.text(count)) \(count == 1 ? name : Self.many(name))"
         }
         guard !yes, isFinal || !parts.isEmpty else { return }
-        let loss = parts.isEmpty ? "cannot be undone" : "also removes \(parts.joined(separator: ", "))"
-        throw CommandError.usage("removing \(what) \(loss): repeat with --yes to do so; nothing was changed")
+        let loss =
+            parts.isEmpty ? "cannot be undone" : "also removes \(parts.joined(separator: ", "))"
+        throw CommandError.usage(
+            "removing \(what) \(loss): repeat with --yes to do so; nothing was changed")
     }
 }
 
@@ -195,7 +214,9 @@ enum MadeChange {
 /// The actor and the time of the change: the user id, and with sudo also the id of its caller.
 func thisChange() -> Change {
     MadeChange.isBegun = true
-    let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
+    let caller =
+        ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" }
+        ?? ""
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
@@ -205,7 +226,8 @@ func thisChange() -> Change {
 func takeAway(from store: Store) {
     func warn(_ what: String, _ error: StoreFailure) {
         if error.code == .temporary(.busy) { return }
-        Failure.warn("not all rows of \(what) are deleted yet, and postern serve deletes the rest: \(error)")
+        Failure.warn(
+            "not all rows of \(what) are deleted yet, and postern serve deletes the rest: \(error)")
     }
     do {
         for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn) {

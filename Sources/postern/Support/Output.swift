@@ -22,7 +22,9 @@ func finishOutput(isWhole: Bool = false) throws {
     let reason = errno == 0 ? "not everything could be written" : Failure.words(errno)
     throw CommandError(
         status: EX_IOERR,
-        message: "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; the command's changes stay in force" : "")")
+        message:
+            "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; the command's changes stay in force" : "")"
+    )
 }
 
 /// Bold on a terminal, unless NO_COLOR is set.
@@ -34,14 +36,20 @@ func emphasised(_ text: String) -> String {
 /// The text in a form that is safe for a terminal and for one column of a pipe. Some values are
 /// from teams and users: invisible characters, cursor controls and line ends become U+FFFD.
 func shown(_ text: String) -> String {
-    guard !text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !PersonText.isPlain(text) else { return text }
+    guard !text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !PersonText.isPlain(text) else {
+        return text
+    }
     var scalars = String.UnicodeScalarView()
-    for scalar in text.unicodeScalars { scalars.append(PersonText.isPlain(String(scalar)) ? scalar : "\u{FFFD}") }
+    for scalar in text.unicodeScalars {
+        scalars.append(PersonText.isPlain(String(scalar)) ? scalar : "\u{FFFD}")
+    }
     return String(scalars)
 }
 
 /// `shown` for a text of several lines.
-func shownLines(_ text: String) -> String { PersonText.lines(text).map(shown).joined(separator: "\n") }
+func shownLines(_ text: String) -> String {
+    PersonText.lines(text).map(shown).joined(separator: "\n")
+}
 
 /// The text, padded with spaces to a width in characters.
 private func padded(_ text: String, _ width: Int) -> String {
@@ -51,13 +59,8 @@ private func padded(_ text: String, _ width: Int) -> String {
 /// Rows of text.
 struct Table {
     let header: [String]
+    /// Each with as many texts as the header.
     let rows: [[String]]
-
-    /// - Parameter rows: each with as many texts as the header.
-    init(header: [String], rows: [[String]]) {
-        self.header = header
-        self.rows = rows
-    }
 
     /// Prints a list as the command's whole output. On a terminal it has aligned columns and a
     /// header. In a pipe, for `cut` and similar programs, it has one row per line, columns
@@ -75,13 +78,15 @@ struct Table {
     }
 
     /// The table as lines, which may continue another table.
-    /// - Parameter above: the widths of the columns before and after these rows; empty at the beginning of a table.
+    /// - Parameter above: the widths of the columns before and after these rows; empty at
+    ///   the beginning of a table.
     func lines(below above: inout [Int], isAligned: Bool = isTerminal) -> [String] {
         let rows = rows.map { $0.map(shown) }
         guard isAligned else { return rows.map { $0.joined(separator: "\t") } }
         guard !rows.isEmpty else { return [] }
         let isFirst = above.isEmpty
-        let widths = zip(header.indices, isFirst ? header.map(\.count) : above).map { column, width in
+        let widths = zip(header.indices, isFirst ? header.map(\.count) : above).map {
+            column, width in
             max(width, rows.map { $0[column].count }.max() ?? 0)
         }
         func line(_ row: [String]) -> String {
@@ -94,12 +99,11 @@ struct Table {
     }
 }
 
-/// The properties of one object: `name: value`, aligned on a terminal, separated by a tab in a pipe.
+/// The properties of one object: `name: value`, aligned on a terminal,
+/// separated by a tab in a pipe.
 struct Properties {
+    /// Names and values.
     let lines: [(String, String)]
-
-    /// - Parameter lines: names and values.
-    init(lines: [(String, String)]) { self.lines = lines }
 
     /// Prints one line for each property.
     func print() {
@@ -113,14 +117,16 @@ struct Properties {
 
 extension OutputOptions {
     /// Prints rows as a table with a header, or as JSON.
-    func print<Row: Encodable>(_ rows: [Row], _ header: [String], columns: (Row) -> [String]) throws {
+    func print<Row: Encodable>(_ rows: [Row], _ header: [String], columns: (Row) -> [String]) throws
+    {
         if json { return try printJSON(rows) }
         Table(header: header, rows: rows.map(columns)).print()
     }
 
     /// As above, for values whose JSON members differ from the columns.
     func print<Value, View: Encodable>(
-        _ values: [Value], _ header: [String], json view: (Value) -> View, columns: (Value) -> [String]
+        _ values: [Value], _ header: [String], json view: (Value) -> View,
+        columns: (Value) -> [String]
     ) throws {
         if json { return try printJSON(values.map(view)) }
         Table(header: header, rows: values.map(columns)).print()
@@ -140,7 +146,9 @@ struct Members: Encodable, ExpressibleByDictionaryLiteral {
 
     private let members: [(name: String, value: (any Encodable)?)]
 
-    init(dictionaryLiteral elements: (String, (any Encodable)?)...) { members = elements.map { ($0.0, $0.1) } }
+    init(dictionaryLiteral elements: (String, (any Encodable)?)...) {
+        members = elements.map { ($0.0, $0.1) }
+    }
 
     private init(_ members: [(name: String, value: (any Encodable)?)]) { self.members = members }
 
@@ -181,7 +189,9 @@ struct ExtendedView: Encodable {
 }
 
 /// Prints a value as JSON with sorted keys in snake_case.
-func printJSON(_ value: some Encodable) throws { print(String(decoding: try jsonOctets(value), as: UTF8.self)) }
+func printJSON(_ value: some Encodable) throws {
+    print(String(decoding: try jsonOctets(value), as: UTF8.self))
+}
 
 /// A value in the JSON form of `printJSON`.
 func jsonOctets(_ value: some Encodable) throws -> Data {

@@ -12,7 +12,9 @@ struct PolicyCandidate {
     let policy: Policy
     let document: PolicyDocument
 
-    init(policy: Policy, document: PolicyDocument) { (self.policy, self.document) = (policy, document) }
+    init(policy: Policy, document: PolicyDocument) {
+        (self.policy, self.document) = (policy, document)
+    }
 }
 
 /// A folder with policy.yaml, tests.yaml and the files that `lists:` names.
@@ -23,7 +25,9 @@ struct PolicyFolder {
     init(path: String) {
         let url = URL(fileURLWithPath: path)
         var isFolder: ObjCBool = false
-        let isFile = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && !isFolder.boolValue
+        let isFile =
+            FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+            && !isFolder.boolValue
         let isPolicy = url.lastPathComponent.utf8.elementsEqual(PolicyDocument.policyFile.utf8)
         self.path = isFile && isPolicy ? url.deletingLastPathComponent().path : path
     }
@@ -45,17 +49,22 @@ struct PolicyFolder {
     func tests(_ policy: Policy) throws -> PolicyTestSuite? {
         let name = file(PolicyDocument.testsFile)
         guard let text = try own(PolicyDocument.testsFile) else { return nil }
-        return try reporting { () throws(PolicyRefusal) in try PolicyTestSuite.load(text, file: name, policy: policy) }
+        return try reporting { () throws(PolicyRefusal) in
+            try PolicyTestSuite.load(text, file: name, policy: policy)
+        }
     }
 
     /// The policy and its files; if they are not valid, the command ends with the error.
     func candidate() throws -> PolicyCandidate { try reported { try load() } }
 
-    /// The policy and its files. Throws `PolicyRefusal`, or `CommandError` if a file cannot be read.
+    /// The policy and its files. Throws `PolicyRefusal`, or `CommandError`
+    /// if a file cannot be read.
     /// - Parameter generatedInputs: the number of inputs on which the guarantees must hold.
     func load(generatedInputs: Int? = nil) throws -> PolicyCandidate {
         let name = file(PolicyDocument.policyFile)
-        guard let text = try own(PolicyDocument.policyFile) else { throw CommandError.noInput("\(name): no such file") }
+        guard let text = try own(PolicyDocument.policyFile) else {
+            throw CommandError.noInput("\(name): no such file")
+        }
         let files = Mutex([PolicyDocument.policyFile: text])
         var options = PolicyLoadOptions.onThisMachine
         if let generatedInputs { options.generatedInputs = generatedInputs }
@@ -79,7 +88,8 @@ struct PolicyFolder {
             return PolicyDocument(files: files)
         }
         guard document.octets.count <= PolicyDocument.maximumOctets else {
-            throw CommandError.data("\(path): the files are larger than \(PolicyDocument.maximumOctets) bytes together")
+            throw CommandError.data(
+                "\(path): the files are larger than \(PolicyDocument.maximumOctets) bytes together")
         }
         return PolicyCandidate(policy: policy, document: document)
     }
@@ -91,7 +101,8 @@ struct PolicyFolder {
     /// The text of a file of the folder; nil if it does not exist. Symbolic links that lead out of
     /// the folder are not followed.
     private func own(_ name: String) throws -> String? {
-        let data = try InputFile.octets(name, inside: path.isEmpty ? "." : path, maximum: Self.maximumBytes)
+        let data = try InputFile.octets(
+            name, inside: path.isEmpty ? "." : path, maximum: Self.maximumBytes)
         return try data.map { try InputFile.text($0, file(name)) }
     }
 
@@ -106,13 +117,15 @@ extension PolicyFolder {
     func write(_ document: PolicyDocument) throws {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw CommandError(
-                status: EX_CANTCREAT, message: "\(path) exists already: choose another folder; nothing was written")
+                status: EX_CANTCREAT,
+                message: "\(path) exists already: choose another folder; nothing was written")
         }
         for (name, text) in document.files.sorted(by: { $0.key < $1.key }) {
             let file = URL(filePath: path, directoryHint: .isDirectory).appending(path: name)
             let parent = file.deletingLastPathComponent()
             if !FileManager.default.fileExists(atPath: parent.path) {
-                try FileManager.default.createDirectory(at: parent, withIntermediateDirectories: true)
+                try FileManager.default.createDirectory(
+                    at: parent, withIntermediateDirectories: true)
                 try OwnedFile.adopt(folder: parent.path)
             }
             try OwnedFile.write(text.utf8, to: file.path)

@@ -26,14 +26,19 @@ enum PolicyGate {
             Failure.warn("\(tests): no such file, so only the guarantees were tested")
         }
         try holdGuarantees(policy, file: files.file(PolicyDocument.policyFile), log)
-        return StoredPolicy(name: policy.name, version: policy.version, document: candidate.document.octets)
+        return StoredPolicy(
+            name: policy.name, version: policy.version, document: candidate.document.octets)
     }
 
     /// Refuses a policy whose rules break its guarantees in one of the last logged decisions.
-    private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
+    private static func holdGuarantees(
+        _ policy: Policy, file: String, _ log: DecisionRepository
+    ) throws {
         guard policy.kind == .verification, !policy.guarantees.isEmpty else { return }
         var backtest = Backtest(policy, now: PosternClock.now())
-        for decision in try log.newest(DecisionFilter(), limit: loggedInputs) { backtest.add(decision, past: nil) }
+        for decision in try log.newest(DecisionFilter(), limit: loggedInputs) {
+            backtest.add(decision, past: nil)
+        }
         guard let broken = backtest.brokenGuarantees.first else { return }
         let count = Count.text(backtest.brokenGuaranteeCount)
         throw PolicyRefusal(

@@ -1,4 +1,5 @@
-// A progress bar on standard error for long operations; nothing if standard error is not a terminal.
+// A progress bar on standard error for long operations; nothing if standard
+// error is not a terminal.
 
 import Foundation
 
@@ -28,7 +29,10 @@ final class ProgressBar {
         if let drawn, now - drawn < Self.interval { return }
         drawn = now
         write(
-            "\r" + Self.text(done: done, total: total, count: count, of: what, seconds: (now - start) / .seconds(1)) + "\u{1B}[K")
+            "\r"
+                + Self.text(
+                    done: done, total: total, count: count, of: what,
+                    seconds: (now - start) / .seconds(1)) + "\u{1B}[K")
     }
 
     /// Removes the bar, so that a line can be written.
@@ -39,16 +43,19 @@ final class ProgressBar {
     }
 
     /// `[######      ]  40 %  12000 rows, 4000/s, 5 s left`.
-    static func text(done: Int, total: Int?, count: Int, of what: String, seconds: Double) -> String {
+    static func text(done: Int, total: Int?, count: Int, of what: String, seconds: Double) -> String
+    {
         let rate = seconds > 0 ? Int(Double(count) / seconds) : 0
         let numbers = "\(count) \(what), \(rate)/s"
         guard let total, total > 0 else { return numbers }
         let part = min(max(Double(done) / Double(total), 0), 1)
         let filled = Int(part * Double(width))
-        let bar = String(repeating: "#", count: filled) + String(repeating: " ", count: width - filled)
+        let bar =
+            String(repeating: "#", count: filled) + String(repeating: " ", count: width - filled)
         let left = part > 0.01 ? ", \(Int((seconds / part * (1 - part)).rounded(.up))) s left" : ""
         let percent = String(Int(part * 100))
-        return "[\(bar)] " + String(repeating: " ", count: 3 - percent.count) + "\(percent) %  \(numbers)\(left)"
+        return "[\(bar)] " + String(repeating: " ", count: 3 - percent.count)
+            + "\(percent) %  \(numbers)\(left)"
     }
 
     private func write(_ text: String) { ErrorOutput.write(text) }

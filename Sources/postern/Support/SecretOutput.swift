@@ -33,7 +33,8 @@ final class SecretOutput {
             isWritten = true
         } catch {
             let reason = (error as? CommandError)?.message ?? "\(error)"
-            failure = CommandError(status: EX_IOERR, message: "\(reason); the secret was not issued")
+            failure = CommandError(
+                status: EX_IOERR, message: "\(reason); the secret was not issued")
             throw .refused(.unmet, reason)
         }
     }
@@ -42,9 +43,13 @@ final class SecretOutput {
     /// umask often allows all users to read it. Warns if that fails.
     private static func protect() {
         var status = stat()
-        guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 else { return }
+        guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_mode & 0o077 != 0
+        else { return }
         if fchmod(STDOUT_FILENO, 0o600) != 0 {
-            Failure.warn("other users may read the file with the secret, and its mode cannot be changed: \(Failure.words(errno))")
+            Failure.warn(
+                "other users may read the file with the secret, and its mode cannot be changed: \(Failure.words(errno))"
+            )
         }
     }
 }

@@ -1,7 +1,7 @@
 // GET /v1/accounts/{sub} and its credential state.
 
-import Accounts
 import API
+import Accounts
 import Foundation
 import TestSupport
 import Testing
@@ -9,8 +9,10 @@ import Testing
 @Suite(.blocking) struct AccountRoutesTests {
     private func fixture() throws -> (APIFixture, RelayAddress) {
         let fixture = try APIFixture { [AccountRoutes($0.parts)] }
-        _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
-        _ = try fixture.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIFixture.change)
+        _ = try fixture.store.apps.add(
+            team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
+        _ = try fixture.store.apps.add(
+            team: "juice", clientID: "com.press", group: nil, APIFixture.change)
         return (fixture, try fixture.address(user: "jane", team: "juice", app: "com.juice"))
     }
 
@@ -35,14 +37,19 @@ import Testing
         let (fixture, address) = try fixture()
         let other = try fixture.key("soda")
         let foreign = try await fixture.ask(.get, "/v1/accounts/\(address.account.sub)", key: other)
-        let unknown = try await fixture.ask(.get, "/v1/accounts/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", key: other)
+        let unknown = try await fixture.ask(
+            .get, "/v1/accounts/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", key: other)
         #expect(foreign.status == 404)
         #expect(unknown.status == 404)
         #expect(foreign.json["detail"] == unknown.json["detail"])
-        let state = try await fixture.ask(.get, "/v1/accounts/\(address.account.sub)/credential-state", key: other)
+        let state = try await fixture.ask(
+            .get, "/v1/accounts/\(address.account.sub)/credential-state", key: other)
         #expect(state.status == 200)
         #expect(state.json["credential_state"].string == "not_found")
-        #expect(try await fixture.ask(.get, "/v1/accounts/x", key: try fixture.key("juice", [.sourcesRead])).status == 403)
+        #expect(
+            try await fixture.ask(
+                .get, "/v1/accounts/x", key: try fixture.key("juice", [.sourcesRead])
+            ).status == 403)
         #expect(try await fixture.ask(.get, "/v1/accounts/x").status == 401)
     }
 

@@ -1,12 +1,12 @@
 // POST /v1/notifications/{issuer}: events of other issuers, through every check.
 
+import API
 import Accounts
 import Database
-import SignIn
-import API
 import Foundation
-import Support
 import Logging
+import SignIn
+import Support
 import TestSupport
 import Testing
 
@@ -28,10 +28,13 @@ import Testing
                     fetcher: InlineFetcher(), storage: nil, now: now, logger: fixture.log.logger)
                 return [
                     NotificationRoutes(
-                        fixture.parts, issuers: StoredIssuers(fixture.store.issuers, now: now, logger: fixture.log.logger),
+                        fixture.parts,
+                        issuers: StoredIssuers(
+                            fixture.store.issuers, now: now, logger: fixture.log.logger),
                         keys: cache,
                         signals: SignalIntake(
-                            fixture.store, keys: cache, ownIssuer: "https://id.example", now: now, logger: fixture.log.logger))
+                            fixture.store, keys: cache, ownIssuer: "https://id.example", now: now,
+                            logger: fixture.log.logger))
                 ]
             }
             let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
@@ -43,11 +46,13 @@ import Testing
                     VALUES ('apple', ?1, 'inline', ?2, 0, 'ES256', 'raw', 60, 1)
                     """, [.text(NotificationRoutesTests.iss), .text(text)])
             }
-            _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
+            _ = try fixture.store.apps.add(
+                team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
             let sub = sub
             try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
                 let account = try connection.inserted(
-                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, \(sub), 1) RETURNING id")
+                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, \(sub), 1) RETURNING id"
+                )
                 try connection.run(
                     """
                     INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at)
@@ -62,23 +67,29 @@ import Testing
         }
 
         func post(
-            _ type: String, jti: String, iss: String = iss, aud: String = "com.juice", issuedAt: Int64? = nil,
+            _ type: String, jti: String, iss: String = iss, aud: String = "com.juice",
+            issuedAt: Int64? = nil,
             by signer: IdentitySigningKey? = nil,
             to issuer: String = "apple"
         ) async throws -> Response {
             let event: JSONObject = [
-                "type": .string(type), "sub": "001.abc", "email": "x@privaterelay.example", "is_private_email": "true",
+                "type": .string(type), "sub": "001.abc", "email": "x@privaterelay.example",
+                "is_private_email": "true",
                 "event_time": .integer(fixture.now * 1000),
             ]
             let claims: JSONObject = [
-                "iss": .string(iss), "aud": .string(aud), "iat": .integer(issuedAt ?? fixture.now), "jti": .string(jti),
+                "iss": .string(iss), "aud": .string(aud), "iat": .integer(issuedAt ?? fixture.now),
+                "jti": .string(jti),
                 "events": .string(JSONValue.object(event).text),
             ]
             let body: JSONObject = ["payload": .string(try (signer ?? key).sign(claims))]
-            return try await fixture.ask(.post, "/v1/notifications/\(issuer)", body: JSONValue.object(body).text)
+            return try await fixture.ask(
+                .post, "/v1/notifications/\(issuer)", body: JSONValue.object(body).text)
         }
 
-        func state() throws -> CredentialState { try fixture.store.grants.credentialState(team: "juice", sub: sub) }
+        func state() throws -> CredentialState {
+            try fixture.store.grants.credentialState(team: "juice", sub: sub)
+        }
     }
 
     private struct InlineFetcher: KeySetFetcher {
@@ -114,10 +125,12 @@ import Testing
             try await world.post("account-delete", jti: "1", by: stranger),
             try await world.post("account-delete", jti: "2", iss: "https://other.example"),
             try await world.post("account-delete", jti: "3", aud: "com.unknown"),
-            try await world.post("account-delete", jti: "4", issuedAt: world.fixture.now - 8 * 86_400),
+            try await world.post(
+                "account-delete", jti: "4", issuedAt: world.fixture.now - 8 * 86_400),
             try await world.post("account-delete", jti: "5", issuedAt: world.fixture.now + 3600),
             try await world.fixture.ask(.post, "/v1/notifications/apple", body: "{}"),
-            try await world.fixture.ask(.post, "/v1/notifications/apple", body: #"{"payload":"a.b.c"}"#),
+            try await world.fixture.ask(
+                .post, "/v1/notifications/apple", body: #"{"payload":"a.b.c"}"#),
         ]
         for (number, answer) in answers.enumerated() {
             #expect(answer.status == 400, "\(number): \(answer.text)")
@@ -126,11 +139,16 @@ import Testing
         #expect(try world.state() == .authorized)
         #expect(try await world.post("account-delete", jti: "6", to: "nobody").status == 404)
         #expect(
-            try await world.fixture.ask(.post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)).status
+            try await world.fixture.ask(
+                .post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)
+            ).status
                 == 413)
         #expect(
-            try await world.fixture.ask(.post, "/v1/notifications/apple", body: "{}", headers: ["Content-Type": "text/plain"])
-                .status
+            try await world.fixture.ask(
+                .post, "/v1/notifications/apple", body: "{}",
+                headers: ["Content-Type": "text/plain"]
+            )
+            .status
                 == 415)
     }
 }

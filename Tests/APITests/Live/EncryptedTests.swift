@@ -8,11 +8,14 @@ import Testing
 @Suite(.blocking) struct EncryptedTests {
     /// The answer to an OpenSSL client that trusts only `authority`; its own error if it cannot
     /// connect.
-    private func ask(_ service: LiveService, trusting authority: String, _ options: [String] = []) throws -> String {
+    private func ask(
+        _ service: LiveService, trusting authority: String, _ options: [String] = []
+    ) throws -> String {
         let client = try ManagedProcess(
             "/usr/bin/env",
             [
-                "openssl", "s_client", "-connect", "127.0.0.1:\(service.port)", "-CAfile", authority, "-verify_return_error",
+                "openssl", "s_client", "-connect", "127.0.0.1:\(service.port)", "-CAfile",
+                authority, "-verify_return_error",
                 "-verify_ip", "127.0.0.1",
             ]
                 + options)
@@ -23,16 +26,21 @@ import Testing
     }
 
     @Test func certificate_renewed_isServedAfterReload() throws {
-        let folder = NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
+        let folder =
+            NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let certificate = try TestCertificate(in: folder, name: "http", commonName: "first")
         let first = folder + "/first-authority.pem"
         try FileManager.default.copyItem(atPath: certificate.certificate, toPath: first)
-        let service = try LiveService(["http.tls_certificate": certificate.certificate, "http.tls_key": certificate.key])
+        let service = try LiveService([
+            "http.tls_certificate": certificate.certificate, "http.tls_key": certificate.key,
+        ])
         #expect(try ask(service, trusting: first).contains("HTTP/1.1 200"))
         #expect(try ask(service, trusting: first, ["-tls1_3"]).contains("HTTP/1.1 200"))
-        #expect(!(try ask(service, trusting: first, ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]).contains("HTTP/1.1 200")))
+        #expect(
+            !(try ask(service, trusting: first, ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]).contains(
+                "HTTP/1.1 200")))
         // Unencrypted requests get no answer, and TLS clients are still served.
         let wire = try Wire(service.port)
         wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -43,7 +51,8 @@ import Testing
         #expect(try ask(service, trusting: certificate.certificate).contains("HTTP/1.1 200"))
         #expect(!(try ask(service, trusting: first).contains("HTTP/1.1 200")))
 
-        try Data("-----BEGIN CERTIFICATE-----\nnonsense\n".utf8).write(to: URL(fileURLWithPath: folder + "/bad"))
+        try Data("-----BEGIN CERTIFICATE-----\nnonsense\n".utf8).write(
+            to: URL(fileURLWithPath: folder + "/bad"))
         let good = folder + "/second-authority.pem"
         try FileManager.default.copyItem(atPath: certificate.certificate, toPath: good)
         #expect(rename(folder + "/bad", certificate.certificate) == 0)
@@ -53,15 +62,22 @@ import Testing
     }
 
     /// An unusable HTTP certificate must not stop the service, and with it all mail.
-    @Test(arguments: [false, true]) func certificate_thatCannotBeUsed_keepsClientsOutAndNothingElse(_ isThere: Bool) throws {
-        let folder = NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
+    @Test(arguments: [false, true]) func certificate_thatCannotBeUsed_keepsClientsOutAndNothingElse(
+        _ isThere: Bool
+    ) throws {
+        let folder =
+            NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let certificate = try TestCertificate(in: folder, name: "http", commonName: "first")
         let kept = folder + "/kept.pem"
         try FileManager.default.moveItem(atPath: certificate.certificate, toPath: kept)
-        if isThere { try Data("nonsense".utf8).write(to: URL(fileURLWithPath: certificate.certificate)) }
-        let service = try LiveService(["http.tls_certificate": certificate.certificate, "http.tls_key": certificate.key])
+        if isThere {
+            try Data("nonsense".utf8).write(to: URL(fileURLWithPath: certificate.certificate))
+        }
+        let service = try LiveService([
+            "http.tls_certificate": certificate.certificate, "http.tls_key": certificate.key,
+        ])
         #expect(service.log.contains("the HTTP certificate cannot be used"), "\(service.log)")
         let wire = try Wire(service.port)
         wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -113,7 +129,8 @@ import Testing
     }
 
     /// Behind a proxy the listener itself has no certificate: the address for clients decides.
-    @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func strictTransportSecurity_publicURLIsHTTPS_isSent(
+    @Test(arguments: ["https://id.example", "http://127.0.0.1"])
+    func strictTransportSecurity_publicURLIsHTTPS_isSent(
         _ url: String
     ) throws {
         let service = try LiveService(["http.public_url": url])
@@ -121,6 +138,8 @@ import Testing
         wire.send("GET /healthz HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\n\r\n")
         let answer = wire.rest().lowercased()
         #expect(answer.hasPrefix("http/1.1 200"))
-        #expect(answer.contains("\r\nstrict-transport-security: max-age=31536000\r\n") == url.hasPrefix("https:"), "\(answer)")
+        #expect(
+            answer.contains("\r\nstrict-transport-security: max-age=31536000\r\n")
+                == url.hasPrefix("https:"), "\(answer)")
     }
 }

@@ -1,12 +1,12 @@
 // The service is killed while it decides: answers that are a second old are in the log, and no
 // nonce serves twice.
 
-import SignIn
 import Decisions
 import Foundation
 import Glibc
 import PosternConfiguration
 import PostfixHarness
+import SignIn
 import Synchronization
 import TestSupport
 import Testing
@@ -47,8 +47,10 @@ import Testing
         try Data(PublishedKeys.document([signing.publicJWK])).write(to: URL(fileURLWithPath: keys))
         try service.run("team", "add", "juice", "--name", "Juice")
         try service.run("app", "add", "juice", "com.juice.app")
-        try service.run("issuer", "add", "other", "--iss", "https://issuer.example", "--jwks-inline", keys)
-        let key = try service.key("juice", "--scope", "decisions:write", "--scope", "decisions:read")
+        try service.run(
+            "issuer", "add", "other", "--iss", "https://issuer.example", "--jwks-inline", keys)
+        let key = try service.key(
+            "juice", "--scope", "decisions:write", "--scope", "decisions:read")
         let installation = try Installation.open(flag: service.folder, environment: [:], now: 1)
         defer { try? installation.close() }
         let store = installation.store
@@ -64,14 +66,19 @@ import Testing
         func signUp(_ number: Int, event: String = "sign_up") throws -> String {
             let now = Int64(Date().timeIntervalSince1970)
             let token = try signing.sign([
-                "iss": "https://issuer.example", "aud": "com.juice.app", "sub": .string("s\(number)"), "iat": .integer(now),
-                "exp": .integer(now + 3_600), "nonce": .string("n\(number)"), "real_user_status": .integer(1),
+                "iss": "https://issuer.example", "aud": "com.juice.app",
+                "sub": .string("s\(number)"), "iat": .integer(now),
+                "exp": .integer(now + 3_600), "nonce": .string("n\(number)"),
+                "real_user_status": .integer(1),
             ])
-            return #"{"event":"\#(event)","client_id":"com.juice.app","identity_token":"\#(token)","nonce":"n\#(number)"}"#
+            return
+                #"{"event":"\#(event)","client_id":"com.juice.app","identity_token":"\#(token)","nonce":"n\#(number)"}"#
         }
         // A key is accepted within a second of its issue, an issuer's key within some seconds.
         let deadline = ContinuousClock.now + .seconds(120)
-        while try ask(signUp(0)) == nil { try #require(ContinuousClock.now < deadline, "the service never answers") }
+        while try ask(signUp(0)) == nil {
+            try #require(ContinuousClock.now < deadline, "the service never answers")
+        }
 
         let lateness = Lateness()
         var answers: [Response] = []
@@ -94,20 +101,28 @@ import Testing
 
         let written = try logged()
         let lost = answers.drop { written.contains($0.id) }
-        #expect(lost.allSatisfy { !written.contains($0.id) }, "what is lost are the last ones alone")
+        #expect(
+            lost.allSatisfy { !written.contains($0.id) }, "what is lost are the last ones alone")
         #expect(lost.count < answers.count)
         // On a machine without delays: a second.
-        if let first = lost.first { #expect(killed - first.at <= .seconds(1) + late * 10, "late by \(late)") }
+        if let first = lost.first {
+            #expect(killed - first.at <= .seconds(1) + late * 10, "late by \(late)")
+        }
         try #require(nonces.count > 20)
-        #expect(nonces.allSatisfy { written.contains($0.id) }, "what consumed a nonce was durable before its answer")
+        #expect(
+            nonces.allSatisfy { written.contains($0.id) },
+            "what consumed a nonce was durable before its answer")
 
         try service.restart()
-        while try ask(plain) == nil { try #require(ContinuousClock.now < deadline, "the service never answers again") }
+        while try ask(plain) == nil {
+            try #require(ContinuousClock.now < deadline, "the service never answers again")
+        }
         for nonce in nonces {
             let again = try service.ask("POST", "/v1/decisions", key: key, body: nonce.body)
             #expect(again.status == 200)
             #expect(Self.id(again.body) == nonce.id, "the same token gets the answer of before")
-            let other = nonce.body.replacingOccurrences(of: "\"sign_up\"", with: "\"sensitive_action\"")
+            let other = nonce.body.replacingOccurrences(
+                of: "\"sign_up\"", with: "\"sensitive_action\"")
             #expect(try service.ask("POST", "/v1/decisions", key: key, body: other).status == 409)
         }
     }

@@ -18,7 +18,9 @@ final class LiveService: @unchecked Sendable {
     private let inboxes: Set<String>
 
     /// - Parameter inboxes: the inboxes of the test, which no log may contain.
-    init(inboxes: Set<String> = ["jane.private@home.example"], _ settings: [String: String] = [:]) throws {
+    init(
+        inboxes: Set<String> = ["jane.private@home.example"], _ settings: [String: String] = [:]
+    ) throws {
         folder = NSTemporaryDirectory() + "postern-live-" + UUID().uuidString.prefix(8).lowercased()
         program = try ManagedProcess.builtProduct("postern")
         dns = try TestDNSServer(zone: ZoneFile(json: Data("{}".utf8)))
@@ -36,10 +38,14 @@ final class LiveService: @unchecked Sendable {
         (process, port) = try Self.start(program, arguments)
     }
 
-    private static func start(_ program: String, _ arguments: [String]) throws -> (ManagedProcess, UInt16) {
+    private static func start(
+        _ program: String, _ arguments: [String]
+    ) throws -> (ManagedProcess, UInt16) {
         let process = try ManagedProcess(program, arguments)
         let line = try process.waitForLine(containing: "listening for HTTP")
-        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap {
+        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(
+            separator: ":"
+        ).last.flatMap {
             UInt16($0)
         }
         try process.waitForLine(containing: "serving")
@@ -80,28 +86,38 @@ final class LiveService: @unchecked Sendable {
 
     @discardableResult
     func run(_ arguments: String...) throws -> String {
-        let result = try ManagedProcess.run(program, arguments + ["--config", folder + "/postern.yaml"])
+        let result = try ManagedProcess.run(
+            program, arguments + ["--config", folder + "/postern.yaml"])
         try #require(result.status == 0, "\(result.output)")
         return result.output
     }
 
     /// An unencrypted key.
     func key(_ arguments: String...) throws -> String {
-        let result = try ManagedProcess.run(program, ["api-key", "issue"] + arguments + ["--config", folder + "/postern.yaml"])
+        let result = try ManagedProcess.run(
+            program, ["api-key", "issue"] + arguments + ["--config", folder + "/postern.yaml"])
         return try #require(
-            result.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(result.output)")
+            result.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init),
+            "\(result.output)")
     }
 
     /// Status and body of one request.
-    func ask(_ method: String, _ path: String, key: String? = nil, body: String? = nil) throws -> (status: Int, body: String) {
+    func ask(
+        _ method: String, _ path: String, key: String? = nil, body: String? = nil
+    ) throws -> (status: Int, body: String) {
         var text = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         if let key { text += "Authorization: Bearer \(key)\r\n" }
-        if let body { text += "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n" }
+        if let body {
+            text += "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+        }
         let wire = try Wire(port)
         wire.send(text + "\r\n" + (body ?? ""))
         let answer = wire.rest()
         let status = answer.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-        return (status, answer.components(separatedBy: "\r\n\r\n").dropFirst().joined(separator: "\r\n\r\n"))
+        return (
+            status,
+            answer.components(separatedBy: "\r\n\r\n").dropFirst().joined(separator: "\r\n\r\n")
+        )
     }
 }
 
@@ -111,15 +127,19 @@ final class Wire {
 
     /// - Parameter source: the loopback address of the client.
     init(_ port: UInt16, from source: String = "127.0.0.1") throws {
-        descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        descriptor = Glibc.socket(
+            AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         var limit = timeval(tv_sec: 120, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         func with(_ host: String, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
             address.sin_addr.s_addr = inet_addr(host)
             return withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { call($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    call($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
             }
         }
         try #require(with(source) { bind(descriptor, $0, $1) } == 0, "errno \(errno)")
@@ -129,7 +149,9 @@ final class Wire {
 
     deinit { close(descriptor) }
 
-    func send(_ text: String) { _ = Glibc.send(descriptor, text, text.utf8.count, Int32(MSG_NOSIGNAL)) }
+    func send(_ text: String) {
+        _ = Glibc.send(descriptor, text, text.utf8.count, Int32(MSG_NOSIGNAL))
+    }
 
     /// The next text; the test ends if nothing comes.
     func next() -> String {

@@ -28,7 +28,8 @@ import Testing
         // Another process holds them: with more than 1,300 open files in this one, Foundation's
         // `Process.run` reads past the end of its list of them, and may crash the whole run.
         let idle = try ManagedProcess(
-            "/usr/bin/perl", ["-MIO::Socket::INET", "-e", Self.idleConnections, "\(service.port)", "1000"])
+            "/usr/bin/perl",
+            ["-MIO::Socket::INET", "-e", Self.idleConnections, "\(service.port)", "1000"])
         defer { idle.end() }
         try idle.waitForLine(containing: "connected")
         #expect(MilterProbe.ask(service.socket) == .fine)
@@ -64,14 +65,20 @@ import Testing
         let key = try service.key("--operator", "--scope", "metrics:read")
         #expect(try eventually { try service.ask("GET", "/metrics", key: key).status == 200 })
         let text = try service.ask("GET", "/metrics", key: key).body
-        #expect(text.contains("postern_http_requests_total{route=\"/metrics\",method=\"GET\",status=\"200\"}"))
+        #expect(
+            text.contains(
+                "postern_http_requests_total{route=\"/metrics\",method=\"GET\",status=\"200\"}"))
         guard let promtool = Promtool.path else {
-            print("promtool is not installed (Debian: prometheus): the metrics were not checked with it")
+            print(
+                "promtool is not installed (Debian: prometheus): the metrics were not checked with it"
+            )
             return
         }
         let result = try ManagedProcess.run(promtool, ["check", "metrics"], input: text)
         #expect(result.status == 0, "\(result.output)")
-        #expect(try ManagedProcess.run(promtool, ["check", "metrics"], input: "postern_x{ 1\n").status != 0)
+        #expect(
+            try ManagedProcess.run(promtool, ["check", "metrics"], input: "postern_x{ 1\n").status
+                != 0)
     }
 
     @Test func log_requestsWithInbox_neverHoldsIt() throws {
@@ -79,16 +86,23 @@ import Testing
         let service = try LiveService(inboxes: [inbox])
         let key = try service.key("--operator", "--scope", "users:read,users:write")
         #expect(try eventually { try service.ask("GET", "/v1/users", key: key).status == 200 })
-        #expect(try service.ask("POST", "/v1/users", key: key, body: "{\"user\":\"jane\",\"inbox\":\"\(inbox)\"}").status == 201)
+        #expect(
+            try service.ask(
+                "POST", "/v1/users", key: key, body: "{\"user\":\"jane\",\"inbox\":\"\(inbox)\"}"
+            ).status == 201)
         for (method, path, body) in [
-            ("GET", "/v1/users/\(inbox)", nil), ("GET", "/v1/users?cursor=\(inbox)", nil), ("GET", "/\(inbox)?\(inbox)", nil),
-            ("POST", "/v1/users", "{\"user\":\"\(inbox)\",\"inbox\":\"\(inbox)\"}"), ("POST", "/v1/users", "{\"\(inbox)\":1}"),
-            ("POST", "/v1/users/jane/inboxes", "{\"inbox\":\"\(inbox)\"}"), ("POST", "/v1/users", inbox),
+            ("GET", "/v1/users/\(inbox)", nil), ("GET", "/v1/users?cursor=\(inbox)", nil),
+            ("GET", "/\(inbox)?\(inbox)", nil),
+            ("POST", "/v1/users", "{\"user\":\"\(inbox)\",\"inbox\":\"\(inbox)\"}"),
+            ("POST", "/v1/users", "{\"\(inbox)\":1}"),
+            ("POST", "/v1/users/jane/inboxes", "{\"inbox\":\"\(inbox)\"}"),
+            ("POST", "/v1/users", inbox),
             ("POST", "/v1/users/jane/addresses", "{\"team\":\"\(inbox)\"}"),
             ("POST", "/v1/users/jane/inboxes/1/verification", nil),
         ] as [(String, String, String?)] {
             let answer = try service.ask(method, path, key: key, body: body)
-            #expect(answer.status >= 400 && answer.status != 500, "\(method) \(path): \(answer.status)")
+            #expect(
+                answer.status >= 400 && answer.status != 500, "\(method) \(path): \(answer.status)")
         }
         let wire = try Wire(service.port)
         let other = try Wire(service.port)
@@ -108,7 +122,9 @@ import Testing
     @Test func statusCommand_serviceRunning_showsPidAndMilter() throws {
         let service = try LiveService()
         func status() throws -> String {
-            try ManagedProcess.run(service.program, ["status", "--config", service.folder + "/postern.yaml"]).output
+            try ManagedProcess.run(
+                service.program, ["status", "--config", service.folder + "/postern.yaml"]
+            ).output
         }
         #expect(try eventually { try status().contains("pid ") })
         let text = try status()

@@ -24,18 +24,23 @@ enum ReverseProxy: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    static let installed = allCases.filter { FileManager.default.isExecutableFile(atPath: $0.program) }
+    static let installed = allCases.filter {
+        FileManager.default.isExecutableFile(atPath: $0.program)
+    }
 
     /// The page that has its lines.
     private var page: String { self == .nginx ? "OPERATING-HTTP" : "INTEGRATION" }
 
     /// Its lines in the documents, with the port of this service.
     func documented(service: UInt16) throws -> String {
-        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-            "../../../docs/\(page).md")
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent(
+                "../../../docs/\(page).md")
         let lines = try #require(
-            try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```\(rawValue)\n").dropFirst().first?
-                .components(separatedBy: "```").first)
+            try String(contentsOf: page, encoding: .utf8).components(
+                separatedBy: "```\(rawValue)\n"
+            ).dropFirst().first?
+            .components(separatedBy: "```").first)
         try #require(lines.contains("127.0.0.1:8890"))
         return lines.replacing("127.0.0.1:8890", with: "127.0.0.1:\(service)")
     }
@@ -51,14 +56,17 @@ private final class RunningProxy {
 
     init(_ kind: ReverseProxy, to service: UInt16) throws {
         self.kind = kind
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-\(kind)-\(UUID().uuidString)")
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-\(kind)-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         port = try FreePort.next()
         let documented = try kind.documented(service: service)
         let file = folder.appendingPathComponent("proxy.conf")
         switch kind {
         case .nginx:
-            let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \($0);" }.joined(
+            let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+                "\($0)_temp_path \($0);"
+            }.joined(
                 separator: " ")
             try Data(
                 """
@@ -79,11 +87,15 @@ private final class RunningProxy {
             try process.waitForLine(containing: "event method")
         case .caddy:
             try #require(documented.contains("relay.example {"))
-            let site = documented.replacing("relay.example {", with: "http://:\(port) {\n    bind 127.0.0.1")
+            let site = documented.replacing(
+                "relay.example {", with: "http://:\(port) {\n    bind 127.0.0.1")
             try Data("{\n    admin off\n    auto_https off\n}\n\(site)".utf8).write(to: file)
             process = try ManagedProcess(
                 kind.program, ["run", "--adapter", "caddyfile", "--config", file.path],
-                environment: ["HOME": folder.path, "XDG_DATA_HOME": folder.path, "XDG_CONFIG_HOME": folder.path])
+                environment: [
+                    "HOME": folder.path, "XDG_DATA_HOME": folder.path,
+                    "XDG_CONFIG_HOME": folder.path,
+                ])
             try process.waitForLine(containing: "serving initial configuration")
         case .apache:
             let modules = ["mpm_event", "authz_core", "proxy", "proxy_http", "remoteip"].map {
@@ -108,7 +120,8 @@ private final class RunningProxy {
 
                 """.utf8
             ).write(to: file)
-            process = try ManagedProcess(kind.program, ["-d", folder.path, "-f", file.path, "-DFOREGROUND"])
+            process = try ManagedProcess(
+                kind.program, ["-d", folder.path, "-f", file.path, "-DFOREGROUND"])
             try process.waitForLine(containing: "resuming normal operations")
         }
     }
@@ -127,11 +140,14 @@ private final class RunningProxy {
     }
 
     func get(_ path: String, cookie: String = "") throws -> String {
-        try ask("GET \(path) HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\nCookie: \(cookie)\r\n\r\n")
+        try ask(
+            "GET \(path) HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\nCookie: \(cookie)\r\n\r\n"
+        )
     }
 
     func post(
-        _ path: String, _ body: String, from client: String = "192.0.2.1", cookie: String = "", saying forwarded: String? = nil
+        _ path: String, _ body: String, from client: String = "192.0.2.1", cookie: String = "",
+        saying forwarded: String? = nil
     ) throws -> String {
         try ask(
             from: client,
@@ -152,7 +168,9 @@ private final class RunningProxy {
     static func token(_ page: String) throws -> String {
         String(try #require(page.firstMatch(of: /name="csrf" value="([a-z2-7]+)"/)?.1, "\(page)"))
     }
-    static func status(_ answer: String) -> Int? { answer.split(separator: " ").dropFirst().first.flatMap { Int($0) } }
+    static func status(_ answer: String) -> Int? {
+        answer.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    }
     static func location(_ answer: String) -> String? {
         answer.firstMatch(of: /\r\n[Ll]ocation: ([^\r]+)\r\n/).map { String($0.1) }
     }
@@ -178,19 +196,27 @@ private final class ProxyBrowser {
         var fields = fields
         if !asIs {
             fields["csrf"] = try RunningProxy.token(answer)
-            fields["request"] = answer.firstMatch(of: /name="request" value="([A-Za-z0-9_-]+)"/).map { String($0.1) }
+            fields["request"] = answer.firstMatch(of: /name="request" value="([A-Za-z0-9_-]+)"/).map
+            { String($0.1) }
         }
-        try follow(proxy.post(path, FormEncoding.encode(fields.map { ($0.key, $0.value) }), cookie: cookie))
+        try follow(
+            proxy.post(path, FormEncoding.encode(fields.map { ($0.key, $0.value) }), cookie: cookie)
+        )
     }
 
     private func follow(_ answer: String) throws {
         self.answer = answer
         for given in RunningProxy.cookies(answer) {
-            let parts = given.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let parts = given.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                .map(String.init)
             cookies[parts[0]] = parts[1].isEmpty ? nil : parts[1]
         }
-        let refresh = answer.firstMatch(of: /\r\n[Rr]efresh: 0; url=([^\r]+)\r\n/).map { String($0.1) }
-        guard let next = (RunningProxy.location(answer) ?? refresh)?.replacing(Self.site, with: ""), next.hasPrefix("/") else {
+        let refresh = answer.firstMatch(of: /\r\n[Rr]efresh: 0; url=([^\r]+)\r\n/).map {
+            String($0.1)
+        }
+        guard let next = (RunningProxy.location(answer) ?? refresh)?.replacing(Self.site, with: ""),
+            next.hasPrefix("/")
+        else {
             return
         }
         try get(next)
@@ -198,7 +224,8 @@ private final class ProxyBrowser {
 
     /// The challenge of the page that is open.
     func challenge() throws -> [UInt8] {
-        let text = try #require(answer.firstMatch(of: /data-challenge="([A-Za-z0-9_-]+)"/)?.1, "\(answer)")
+        let text = try #require(
+            answer.firstMatch(of: /data-challenge="([A-Za-z0-9_-]+)"/)?.1, "\(answer)")
         return try #require(Base64URL.decode(text.utf8))
     }
 }
@@ -208,25 +235,32 @@ private final class ProxyBrowser {
 
     /// The status of a form of `client`, with any X-Forwarded-For.
     private func signIn(
-        _ proxy: RunningProxy, _ form: (cookie: String, token: String), from client: String, saying forwarded: String? = nil
+        _ proxy: RunningProxy, _ form: (cookie: String, token: String), from client: String,
+        saying forwarded: String? = nil
     ) throws -> Int? {
         RunningProxy.status(
             try proxy.post(
-                "/me/sign-in", "email=nobody%40home.example&csrf=\(form.token)", from: client, cookie: form.cookie,
+                "/me/sign-in", "email=nobody%40home.example&csrf=\(form.token)", from: client,
+                cookie: form.cookie,
                 saying: forwarded))
     }
 
     @Test(
-        .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
+        .enabled(
+            if: !installed.isEmpty,
+            "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
         arguments: installed)
     func signInLimit_behindAProxy_countsEachUserAlone(_ kind: ReverseProxy) throws {
-        let service = try LiveService(["http.public_url": "https://id.example", "sign_in.messages_per_network": "10"])
+        let service = try LiveService([
+            "http.public_url": "https://id.example", "sign_in.messages_per_network": "10",
+        ])
         let proxy = try RunningProxy(kind, to: service.port)
         let form = try proxy.form()
         // One user sends requests up to the limit, under several false addresses.
         var statuses: [Int?] = []
         for number in 0..<12 {
-            statuses.append(try signIn(proxy, form, from: "198.51.100.7", saying: "203.0.113.\(number)"))
+            statuses.append(
+                try signIn(proxy, form, from: "198.51.100.7", saying: "203.0.113.\(number)"))
         }
         #expect(statuses.first == 303 && statuses.last == 429, "\(statuses)")
         guard kind != .caddy else { return }
@@ -240,10 +274,14 @@ private final class ProxyBrowser {
 
     /// The state must fit into addresses and cookies for which proxies have room.
     @Test(
-        .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
+        .enabled(
+            if: !installed.isEmpty,
+            "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
         arguments: installed)
     func longestRequest_behindAProxy_isAnswered(_ kind: ReverseProxy) throws {
-        let service = try LiveService(["http.public_url": "https://id.example", "sign_in.page": "built-in"])
+        let service = try LiveService([
+            "http.public_url": "https://id.example", "sign_in.page": "built-in",
+        ])
         try service.run("team", "add", "juice", "--name", "Juice")
         try service.run("app", "add", "juice", "com.juice")
         try service.run("app", "redirect", "add", "juice", "com.juice", "https://juice.example/in")
@@ -251,15 +289,21 @@ private final class ProxyBrowser {
         let state = String(repeating: "%C3%A9", count: 2_048)
         var answer = try proxy.post(
             "/auth/authorize",
-            "client_id=com.juice&redirect_uri=https%3A%2F%2Fjuice.example%2Fin&response_type=code&scope=openid&state=\(state)")
+            "client_id=com.juice&redirect_uri=https%3A%2F%2Fjuice.example%2Fin&response_type=code&scope=openid&state=\(state)"
+        )
         var cookies: [String] = []
-        while let location = RunningProxy.location(answer), location.hasPrefix("https://id.example") || location.hasPrefix("/") {
+        while let location = RunningProxy.location(answer),
+            location.hasPrefix("https://id.example") || location.hasPrefix("/")
+        {
             cookies += RunningProxy.cookies(answer)
-            answer = try proxy.get(location.replacing("https://id.example", with: ""), cookie: cookies.joined(separator: "; "))
+            answer = try proxy.get(
+                location.replacing("https://id.example", with: ""),
+                cookie: cookies.joined(separator: "; "))
         }
         cookies += RunningProxy.cookies(answer)
         #expect(RunningProxy.status(answer) == 200)
-        let request = try #require(answer.firstMatch(of: /name="request" value="([A-Za-z0-9_-]+)"/)?.1)
+        let request = try #require(
+            answer.firstMatch(of: /name="request" value="([A-Za-z0-9_-]+)"/)?.1)
         answer = try proxy.post(
             "/sign-in", "decision=cancel&request=\(request)&csrf=\(try RunningProxy.token(answer))",
             cookie: cookies.joined(separator: "; "))
@@ -285,12 +329,17 @@ private final class ProxyBrowser {
         mutating func ask(_ browser: ProxyBrowser) throws -> (code: String, link: String) {
             try browser.post("/me/sign-in", ["email": Self.inbox])
             letters += 1
-            let message = try sink.wait(for: letters) { $0.recipients == ["<\(Self.inbox)>"] }[letters - 1]
+            let message = try sink.wait(for: letters) { $0.recipients == ["<\(Self.inbox)>"] }[
+                letters - 1]
             let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
-            let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+            let text = String(
+                decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
             return (
                 String(try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output),
-                String(try #require(text.firstMatch(of: /https:\/\/id\.example(\/me\/sign-in\/[a-z2-7]{32})/)).output.1)
+                String(
+                    try #require(
+                        text.firstMatch(of: /https:\/\/id\.example(\/me\/sign-in\/[a-z2-7]{32})/)
+                    ).output.1)
             )
         }
 
@@ -315,19 +364,24 @@ private final class ProxyBrowser {
     }
 
     @Test(
-        .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
+        .enabled(
+            if: !installed.isEmpty,
+            "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
         arguments: installed, Way.allCases)
     func longestRequest_signInBehindAProxy_reachesTheApp(_ kind: ReverseProxy, _ way: Way) throws {
         var jane = Jane(try SMTPSink())
         defer { jane.sink.stop() }
         let service = try LiveService([
-            "http.public_url": "https://id.example", "sign_in.page": "built-in", "mail.submission": "127.0.0.1:\(jane.sink.port)",
+            "http.public_url": "https://id.example", "sign_in.page": "built-in",
+            "mail.submission": "127.0.0.1:\(jane.sink.port)",
         ])
         try service.run("team", "add", "juice", "--name", "Juice")
         try service.run("app", "add", "juice", "com.juice")
         try service.run("app", "redirect", "add", "juice", "com.juice", "https://juice.example/in")
         let secret = try #require(
-            try service.run("app", "secret", "issue", "juice", "com.juice").split(whereSeparator: \.isNewline).first {
+            try service.run("app", "secret", "issue", "juice", "com.juice").split(
+                whereSeparator: \.isNewline
+            ).first {
                 $0.hasPrefix("ps_")
             }.map(String.init))
         try service.run("user", "add", "jane", "--inbox", Jane.inbox, "--verified")
@@ -337,7 +391,8 @@ private final class ProxyBrowser {
         let browser = ProxyBrowser(proxy)
         let state = String(repeating: "\u{E9}", count: 2_048)
         let request = [
-            "client_id": "com.juice", "redirect_uri": "https://juice.example/in", "response_type": "code",
+            "client_id": "com.juice", "redirect_uri": "https://juice.example/in",
+            "response_type": "code",
             "scope": "openid email", "state": state,
         ]
         try browser.post("/auth/authorize", request, asIs: true)
@@ -354,9 +409,11 @@ private final class ProxyBrowser {
             try browser.post(
                 "/me/passkey",
                 [
-                    "challenge": Base64URL.encode(challenge), "credential": Base64URL.encode(passkey.credentialID),
+                    "challenge": Base64URL.encode(challenge),
+                    "credential": Base64URL.encode(passkey.credentialID),
                     "client_data": Base64URL.encode(Array(passkey.clientData.utf8)),
-                    "authenticator_data": Base64URL.encode(passkey.authenticatorData(withCredential: false)),
+                    "authenticator_data": Base64URL.encode(
+                        passkey.authenticatorData(withCredential: false)),
                     "signature": Base64URL.encode(try passkey.signature()), "user_handle": "",
                 ])
         }
@@ -364,12 +421,17 @@ private final class ProxyBrowser {
         try browser.post("/sign-in", ["decision": "continue", "email": "hide"])
         let encoded = String(repeating: "%C3%A9", count: 2_048)
         let code = try #require(
-            browser.answer.firstMatch(of: /https:\/\/juice\.example\/in\?code=(pc_[A-Za-z0-9_-]+)&/)?.1, "\(browser.answer)")
-        #expect(RunningProxy.status(browser.answer) == 200 && browser.answer.contains("state=\(encoded)&"))
+            browser.answer.firstMatch(
+                of: /https:\/\/juice\.example\/in\?code=(pc_[A-Za-z0-9_-]+)&/)?.1,
+            "\(browser.answer)")
+        #expect(
+            RunningProxy.status(browser.answer) == 200
+                && browser.answer.contains("state=\(encoded)&"))
         let tokens = try proxy.post(
             "/auth/token",
             FormEncoding.encode([
-                ("grant_type", "authorization_code"), ("code", String(code)), ("redirect_uri", "https://juice.example/in"),
+                ("grant_type", "authorization_code"), ("code", String(code)),
+                ("redirect_uri", "https://juice.example/in"),
                 ("client_id", "com.juice"), ("client_secret", secret),
             ]))
         #expect(RunningProxy.status(tokens) == 200 && tokens.contains("id_token"), "\(tokens)")

@@ -1,9 +1,10 @@
-// A relying party, a browser and the operator's sign-in page around the provider: whole sign-ins through /auth/authorize.
+// A relying party, a browser and the operator's sign-in page around the provider: whole sign-ins
+// through /auth/authorize.
 
 import Foundation
 import HTTPTypes
-import Support
 import SignIn
+import Support
 import Synchronization
 import Testing
 
@@ -17,7 +18,8 @@ final class OpenIDFixture: Sendable {
 
     let fixture: ProviderFixture
     let secret: String
-    private let browser = Mutex<(cookie: String?, signedInAt: Int64?, asked: [JSONValue])>((nil, nil, []))
+    private let browser = Mutex<(cookie: String?, signedInAt: Int64?, asked: [JSONValue])>(
+        (nil, nil, []))
 
     /// The answer to the relying party.
     struct Callback: Sendable {
@@ -29,17 +31,21 @@ final class OpenIDFixture: Sendable {
     }
 
     init(algorithm: SignatureAlgorithm = .es256, isPublic: Bool = false) async throws {
-        fixture = try await ProviderFixture(authorizationEndpoint: nil, signInPage: "https://sign-in.example/?x=1")
+        fixture = try await ProviderFixture(
+            authorizationEndpoint: nil, signInPage: "https://sign-in.example/?x=1")
         let clients = fixture.api.store.openIDClients
-        secret = try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change).secret
+        secret = try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change)
+            .secret
         if algorithm != .es256 || isPublic {
             if isPublic {
                 for issued in try clients.secrets(team: "juice", clientID: Self.client) {
-                    try clients.revokeSecret(team: "juice", clientID: Self.client, name: issued.name, APIFixture.change)
+                    try clients.revokeSecret(
+                        team: "juice", clientID: Self.client, name: issued.name, APIFixture.change)
                 }
             }
             try clients.set(
-                ClientSettings(isPublic: isPublic, algorithm: algorithm), team: "juice", clientID: Self.client, APIFixture.change)
+                ClientSettings(isPublic: isPublic, algorithm: algorithm), team: "juice",
+                clientID: Self.client, APIFixture.change)
         }
     }
 
@@ -57,7 +63,8 @@ final class OpenIDFixture: Sendable {
 
     static func query(_ changes: [String: String?] = [:]) -> String {
         var values: [String: String] = [
-            "client_id": client, "redirect_uri": redirect, "response_type": "code", "scope": "openid", "state": "af0ifjsldkj",
+            "client_id": client, "redirect_uri": redirect, "response_type": "code",
+            "scope": "openid", "state": "af0ifjsldkj",
             "nonce": "n-0S6_WzA2Mj",
         ]
         for (name, value) in changes { values[name] = value }
@@ -67,13 +74,19 @@ final class OpenIDFixture: Sendable {
     /// Asks `/auth/authorize`; keeps the cookie.
     func ask(_ query: String, method: HTTPRequest.Method = .get) async throws -> Response {
         let isPost = method == .post
-        var headers: [String: String] = isPost ? ["Content-Type": "application/x-www-form-urlencoded"] : [:]
+        var headers: [String: String] =
+            isPost ? ["Content-Type": "application/x-www-form-urlencoded"] : [:]
         if let cookie = browser.withLock({ $0.cookie }) { headers["Cookie"] = cookie }
         var answer = try await fixture.api.ask(
-            method, isPost ? "/auth/authorize" : "/auth/authorize?\(query)", body: isPost ? query : nil, headers: headers)
-        // A form of another site comes without the cookie, which is set or sent with the redirect that follows.
-        if let location = answer.headers[.location], location.hasPrefix("\(ProviderFixture.issuer)/auth/begin?") {
-            answer = try await fixture.api.ask(.get, String(location.dropFirst(ProviderFixture.issuer.count)), headers: headers)
+            method, isPost ? "/auth/authorize" : "/auth/authorize?\(query)",
+            body: isPost ? query : nil, headers: headers)
+        // A form of another site comes without the cookie, which is set or sent
+        // with the redirect that follows.
+        if let location = answer.headers[.location],
+            location.hasPrefix("\(ProviderFixture.issuer)/auth/begin?")
+        {
+            answer = try await fixture.api.ask(
+                .get, String(location.dropFirst(ProviderFixture.issuer.count)), headers: headers)
         }
         if let cookie = answer.headers[.setCookie]?.split(separator: ";").first {
             browser.withLock { $0.cookie = String(cookie) }
@@ -112,15 +125,18 @@ final class OpenIDFixture: Sendable {
         browser.withLock { $0.asked.append(asked.json) }
         let prompts = Set(asked.json["prompt"].items.compactMap(\.string))
         let age = asked.json["max_age"].number?.integer
-        let isFresh = signedInAt.map { signed in age.map { signed >= fixture.api.now - $0 } ?? true } ?? false
+        let isFresh =
+            signedInAt.map { signed in age.map { signed >= fixture.api.now - $0 } ?? true } ?? false
         if prompts == ["none"], !isFresh {
-            let refused = try await operate("/v1/authorizations/refuse", ["request": identifier, "error": "login_required"])
+            let refused = try await operate(
+                "/v1/authorizations/refuse", ["request": identifier, "error": "login_required"])
             try #require(refused.status == 200, "\(refused.text)")
             return try #require(refused.json["continue"].string)
         }
         if !isFresh || prompts.contains("login") { signedInAt = fixture.api.now }
         var body: [String: Any] = [
-            "request": identifier, "user": "jane", "auth_time": signedInAt ?? 0, "amr": ["pwd"], "acr": "1",
+            "request": identifier, "user": "jane", "auth_time": signedInAt ?? 0, "amr": ["pwd"],
+            "acr": "1",
         ]
         for (name, value) in more { body[name] = value }
         let answer = try await operate("/v1/authorizations", body)
@@ -131,7 +147,8 @@ final class OpenIDFixture: Sendable {
 
     /// From the request to the answer to the relying party.
     func authorize(
-        _ changes: [String: String?] = [:], method: HTTPRequest.Method = .get, page: [String: Any] = [:]
+        _ changes: [String: String?] = [:], method: HTTPRequest.Method = .get,
+        page: [String: Any] = [:]
     ) async throws -> Callback {
         let first = try await ask(Self.query(changes), method: method)
         if first.headers[.location]?.hasPrefix("https://sign-in.example/") == true {
@@ -145,18 +162,27 @@ final class OpenIDFixture: Sendable {
         if let location = answer.headers[.location] {
             #expect(answer.status == 303)
             let mark = try #require(location.firstIndex { $0 == "#" || $0 == "?" })
-            let pairs = try #require(FormEncoding.pairs(Array(location[mark...].dropFirst().utf8), maximum: 20))
+            let pairs = try #require(
+                FormEncoding.pairs(Array(location[mark...].dropFirst().utf8), maximum: 20))
             return Callback(
-                address: String(location[..<mark]), mode: location[mark] == "#" ? "fragment" : "query",
-                values: Dictionary(pairs.map { ($0.name.text, $0.value.text) }, uniquingKeysWith: { first, _ in first }))
+                address: String(location[..<mark]),
+                mode: location[mark] == "#" ? "fragment" : "query",
+                values: Dictionary(
+                    pairs.map { ($0.name.text, $0.value.text) },
+                    uniquingKeysWith: { first, _ in first }))
         }
         try #require(answer.status == 200, "\(answer.status) \(answer.text)")
         #expect(answer.headers[.contentType]?.hasPrefix("text/html") == true)
         #expect(answer.headers[.cacheControl] == "no-store")
-        let action = try #require(answer.text.firstMatch(of: /<form method="post" action="([^"]*)">/)).1
+        let action = try #require(
+            answer.text.firstMatch(of: /<form method="post" action="([^"]*)">/)
+        ).1
         var values: [String: String] = [:]
-        for field in answer.text.matches(of: /<input type="hidden" name="([^"]*)" value="([^"]*)">/) {
-            values[String(field.1)] = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")].reduce(
+        for field in answer.text.matches(of: /<input type="hidden" name="([^"]*)" value="([^"]*)">/)
+        {
+            values[String(field.1)] = [
+                ("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"),
+            ].reduce(
                 String(field.2)
             ) { $0.replacing($1.0, with: $1.1) }
         }
@@ -170,18 +196,21 @@ final class OpenIDFixture: Sendable {
         let credentials = "\(FormEncoding.encode(Self.client)):\(FormEncoding.encode(secret))"
         return try await fixture.post(
             "/auth/token",
-            [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", Self.redirect)] + more,
+            [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", Self.redirect)]
+                + more,
             headers: ["Authorization": "Basic \(Data(credentials.utf8).base64EncodedString())"])
     }
 
     /// A sign-in that must succeed: the callback, the token response, and the claims.
     func signIn(
-        _ changes: [String: String?] = [:], method: HTTPRequest.Method = .get, page: [String: Any] = [:]
+        _ changes: [String: String?] = [:], method: HTTPRequest.Method = .get,
+        page: [String: Any] = [:]
     ) async throws -> (callback: Callback, tokens: Response, claims: IdentityClaims) {
         let callback = try await authorize(changes, method: method, page: page)
         #expect(callback["state"] == "af0ifjsldkj")
         #expect(callback["iss"] == ProviderFixture.issuer)
-        let code = try #require(callback["code"], "\(callback.values.keys.sorted()) \(callback["error"] ?? "")")
+        let code = try #require(
+            callback["code"], "\(callback.values.keys.sorted()) \(callback["error"] ?? "")")
         let tokens = try await redeem(code)
         return (callback, tokens, try await claims(tokens))
     }
@@ -202,6 +231,7 @@ final class OpenIDFixture: Sendable {
     /// Asks /auth/userinfo.
     func userInfo(_ tokens: Response, method: HTTPRequest.Method = .get) async throws -> Response {
         let access = try #require(tokens.json["access_token"].string)
-        return try await fixture.api.ask(method, "/auth/userinfo", headers: ["Authorization": "Bearer \(access)"])
+        return try await fixture.api.ask(
+            method, "/auth/userinfo", headers: ["Authorization": "Bearer \(access)"])
     }
 }

@@ -2,10 +2,10 @@
 // that the app gets.
 
 import Database
-import SignIn
 import Foundation
 import HTTPTypes
 import InternetMessage
+import SignIn
 import TestSupport
 import Testing
 
@@ -36,8 +36,13 @@ import Testing
         #expect(name(first) == ["Jane Mary", "Doe"])
         #expect(try await fixture.authorize().json["user"] == .null)
         // An app of the same group is not a first time; an app outside it is.
-        #expect(try await fixture.authorize(["client_id": "com.example.juice.web"]).json["user"] == .null)
-        #expect(name(try await fixture.authorize(["client_id": "com.example.press"])) == ["Jane Mary", "Doe"])
+        #expect(
+            try await fixture.authorize(["client_id": "com.example.juice.web"]).json["user"]
+                == .null)
+        #expect(
+            name(try await fixture.authorize(["client_id": "com.example.press"])) == [
+                "Jane Mary", "Doe",
+            ])
         let tokens = try await fixture.signedIn()
         #expect(try await fixture.revoke(tokens.refresh).status == 200)
         let back = try await fixture.authorize(["name": ["first_name": "J.", "last_name": "D."]])
@@ -59,28 +64,35 @@ import Testing
         let again = try await fixture.authorize(["real_user_status": 1])
         #expect(try await fixture.claims(again).realUserStatus == nil)
         let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
-        #expect(try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
+        #expect(
+            try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
         // On return it is needed again, and the earlier one is kept.
         let refresh = try #require(exchanged.json["refresh_token"].string)
         _ = try await fixture.revoke(refresh)
-        #expect(try await fixture.claims(try await fixture.authorize(["real_user_status": 1])).realUserStatus == .unknown)
+        #expect(
+            try await fixture.claims(try await fixture.authorize(["real_user_status": 1]))
+                .realUserStatus == .unknown)
         let grant = try #require(try fixture.api.store.grants.grants(account: account.number).first)
         #expect(grant.priorStatus == 2)
     }
 
     @Test func realUserStatus_missing_countsAsUnsupported() async throws {
         let fixture = try await ProviderFixture()
-        #expect(try await fixture.claims(try await fixture.authorize()).realUserStatus == .unsupported)
+        #expect(
+            try await fixture.claims(try await fixture.authorize()).realUserStatus == .unsupported)
         let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
-        #expect(try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
+        #expect(
+            try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
     }
 
     @Test func emailClaim_emailScope_isRelayAddress() async throws {
         let fixture = try await ProviderFixture()
         let first = try await fixture.authorize()
         let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
-        let refreshed = try await fixture.refresh(try #require(exchanged.json["refresh_token"].string))
-        let address = try #require(try fixture.api.store.addresses.addresses(user: "jane").first).address
+        let refreshed = try await fixture.refresh(
+            try #require(exchanged.json["refresh_token"].string))
+        let address = try #require(try fixture.api.store.addresses.addresses(user: "jane").first)
+            .address
         for answer in [first, exchanged, refreshed, try await fixture.authorize()] {
             let claims = try await fixture.claims(answer)
             #expect(claims.email?.revealed == address)
@@ -102,7 +114,8 @@ import Testing
         // For another user it is hidden, with or without the member.
         for (user, hide) in [("joe", true), ("jim", nil)] as [(String, Bool?)] {
             _ = try fixture.api.store.users.add(
-                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true,
+                id: user, name: nil,
+                inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true,
                 APIFixture.change)
             let answer = try await fixture.authorize(["user": user, "hide_my_email": hide])
             #expect(!answer.text.contains("home.example"))
@@ -110,7 +123,9 @@ import Testing
         }
         // One app's data does not change because another app requests otherwise.
         let other = try await fixture.claims(
-            try await fixture.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]),
+            try await fixture.authorize([
+                "user": "joe", "hide_my_email": false, "client_id": "com.example.press",
+            ]),
             audience: "com.example.press")
         #expect(other.isPrivateEmail == true)
     }
@@ -121,22 +136,31 @@ import Testing
         let inboxes = fixture.api.store.inboxes
         let tokens = try await fixture.signedIn(["hide_my_email": false])
         let secret = try inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")),
+            isVerified: true, isReplyOnly: false,
             APIFixture.change)
         try inboxes.makeDefault(user: "jane", .number(secret.number), APIFixture.change)
         #expect(
-            try await fixture.claims(try await fixture.refresh(tokens.refresh)).email?.revealed.wireForm == "jane@home.example")
+            try await fixture.claims(try await fixture.refresh(tokens.refresh)).email?.revealed
+                .wireForm == "jane@home.example")
         for hide in [nil, false, true] as [Bool?] {
-            let again = try await fixture.claims(try await fixture.authorize(["hide_my_email": hide]))
+            let again = try await fixture.claims(
+                try await fixture.authorize(["hide_my_email": hide]))
             #expect(again.email?.revealed.wireForm == "jane@home.example")
         }
         // Without the shared inbox, no other one is shared.
-        try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
-        #expect(try await fixture.claims(try await fixture.refresh(tokens.refresh)).all["email"] == nil)
+        try inboxes.remove(
+            user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))),
+            APIFixture.change)
+        #expect(
+            try await fixture.claims(try await fixture.refresh(tokens.refresh)).all["email"] == nil)
         #expect(try await fixture.claims(try await fixture.authorize([:])).all["email"] == nil)
-        #expect(try await fixture.claims(try await fixture.authorize(["hide_my_email": false])).all["email"] == nil)
+        #expect(
+            try await fixture.claims(try await fixture.authorize(["hide_my_email": false])).all[
+                "email"] == nil)
         // The user shares another one by a choice at a sign-in.
-        let chosen = try await fixture.claims(try await fixture.authorize(["hide_my_email": false, "inbox": secret.number]))
+        let chosen = try await fixture.claims(
+            try await fixture.authorize(["hide_my_email": false, "inbox": secret.number]))
         #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
     }
 
@@ -146,9 +170,12 @@ import Testing
         _ = try await fixture.authorize(["hide_my_email": false])
         let account = try #require(try store.accounts.accounts(user: "jane").first).number
         _ = try store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")),
+            isVerified: true, isReplyOnly: false,
             APIFixture.change)
-        try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
+        try store.inboxes.remove(
+            user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))),
+            APIFixture.change)
         try store.grants.revokeAll(account: account, APIFixture.change)
         // A return without the scope says nothing about the address.
         #expect(try await fixture.authorize(["scopes": ["openid"]]).status == 200)
@@ -162,7 +189,8 @@ import Testing
         let fixture = try await ProviderFixture()
         _ = try await fixture.authorize(["hide_my_email": false])
         let secret = try fixture.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")),
+            isVerified: true, isReplyOnly: false,
             APIFixture.change)
         for hide in [true, nil] as [Bool?] {
             let other = try await fixture.authorize([
@@ -172,21 +200,26 @@ import Testing
             let claims = try await fixture.claims(other, audience: "com.example.press")
             #expect(claims.email?.revealed.wireForm == "jane@home.example")
         }
-        #expect(try await fixture.claims(try await fixture.authorize()).email?.revealed.wireForm == "jane@home.example")
+        #expect(
+            try await fixture.claims(try await fixture.authorize()).email?.revealed.wireForm
+                == "jane@home.example")
     }
 
     @Test func authorization_inboxChosen_isUsedIfVerified() async throws {
         let fixture = try await ProviderFixture()
         let work = try fixture.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false,
+            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true,
+            isReplyOnly: false,
             APIFixture.change)
-        let byNumber = try await fixture.claims(try await fixture.authorize(["inbox": work.number, "hide_my_email": false]))
+        let byNumber = try await fixture.claims(
+            try await fixture.authorize(["inbox": work.number, "hide_my_email": false]))
         #expect(byNumber.email?.revealed.wireForm == "jane@office.example")
         let byAddress = try await fixture.claims(
             try await fixture.authorize(["inbox": "jane@home.example", "hide_my_email": false]))
         #expect(byAddress.email?.revealed.wireForm == "jane@home.example")
         let unverified = try fixture.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false,
+            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false,
+            isReplyOnly: false,
             APIFixture.change)
         #expect(try await fixture.authorize(["inbox": unverified.number]).status == 409)
         let unknown = try await fixture.authorize(["inbox": "secret.person@office.example"])
@@ -198,8 +231,11 @@ import Testing
         let fixture = try await ProviderFixture()
         let first = try await fixture.authorize(["org_id": "school-17"])
         let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
-        let refreshed = try await fixture.refresh(try #require(exchanged.json["refresh_token"].string))
-        for answer in [first, exchanged, refreshed] { #expect(try await fixture.claims(answer).orgID == "school-17") }
+        let refreshed = try await fixture.refresh(
+            try #require(exchanged.json["refresh_token"].string))
+        for answer in [first, exchanged, refreshed] {
+            #expect(try await fixture.claims(answer).orgID == "school-17")
+        }
         // Policies know the user as managed, until an authorization without one.
         func isManaged() throws -> Bool? {
             try fixture.api.store.database.read { connection throws(StoreFailure) in
@@ -219,43 +255,64 @@ import Testing
         #expect(try await fixture.claims(answer).subject == sub)
         #expect(try await fixture.authorize(["user_hint": sub]).status == 200)
         _ = try fixture.api.store.users.add(
-            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIFixture.change
+            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")),
+            isVerified: true, APIFixture.change
         )
         #expect(try await fixture.authorize(["user": "joe", "user_hint": sub]).status == 409)
         // Another team's subject names no user here.
-        #expect(try await fixture.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
+        #expect(
+            try await fixture.authorize([
+                "user": nil, "user_hint": sub, "client_id": "com.example.soda",
+            ]).status == 422)
     }
 
     @Test func authorization_invalidMember_isRefusedWithPointer() async throws {
         let fixture = try await ProviderFixture()
         _ = try fixture.api.store.users.add(
-            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")),
+            isVerified: false,
             APIFixture.change)
         let cases: [([String: Any?], Int, String?)] = [
-            (["user": nil], 422, "/user"), (["user": "nobody"], 404, nil), (["user": "new"], 409, nil),
+            (["user": nil], 422, "/user"), (["user": "nobody"], 404, nil),
+            (["user": "new"], 409, nil),
             (["client_id": nil], 422, "/client_id"), (["client_id": "com.example.none"], 404, nil),
-            (["redirect_uri": nil], 422, "/redirect_uri"), (["redirect_uri": ProviderFixture.redirect + "?x=1"], 422, nil),
-            (["scopes": ["openid", "admin"]], 422, "/scopes"), (["scopes": "email"], 422, "/scopes"),
-            (["nonce": ""], 422, "/nonce"), (["nonce": String(repeating: "n", count: 513)], 422, "/nonce"),
-            (["state": String(repeating: "s", count: 4_097)], 422, "/state"), (["real_user_status": 3], 422, "/real_user_status"),
-            (["real_user_status": -1], 422, "/real_user_status"), (["auth_time": fixture.api.now + 1], 422, "/auth_time"),
+            (["redirect_uri": nil], 422, "/redirect_uri"),
+            (["redirect_uri": ProviderFixture.redirect + "?x=1"], 422, nil),
+            (["scopes": ["openid", "admin"]], 422, "/scopes"),
+            (["scopes": "email"], 422, "/scopes"),
+            (["nonce": ""], 422, "/nonce"),
+            (["nonce": String(repeating: "n", count: 513)], 422, "/nonce"),
+            (["state": String(repeating: "s", count: 4_097)], 422, "/state"),
+            (["real_user_status": 3], 422, "/real_user_status"),
+            (["real_user_status": -1], 422, "/real_user_status"),
+            (["auth_time": fixture.api.now + 1], 422, "/auth_time"),
             (["scopes": ["openid"], "hide_my_email": false], 422, "/hide_my_email"),
             (["hide_my_email": "no"], 422, "/hide_my_email"),
             (["code_challenge": "x", "code_challenge_method": "S256"], 422, "/code_challenge"),
-            (["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"], 422, "/code_challenge_method"),
             (
-                ["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "plain"], 422,
+                ["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"], 422,
                 "/code_challenge_method"
             ),
-            (["code_challenge_method": "S256"], 422, "/code_challenge"), (["inbox": true], 422, "/inbox"),
-            (["org_id": "a\nb"], 422, "/org_id"), (["unknown": 1], 422, "/unknown"), (["user_hint": "x"], 422, "/user_hint"),
+            (
+                [
+                    "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+                    "code_challenge_method": "plain",
+                ], 422,
+                "/code_challenge_method"
+            ),
+            (["code_challenge_method": "S256"], 422, "/code_challenge"),
+            (["inbox": true], 422, "/inbox"),
+            (["org_id": "a\nb"], 422, "/org_id"), (["unknown": 1], 422, "/unknown"),
+            (["user_hint": "x"], 422, "/user_hint"),
         ]
         for (changes, status, pointer) in cases {
             let answer = try await fixture.authorize(changes)
             #expect(answer.status == status, "\(changes): \(answer.text)")
             #expect(answer.problem != nil)
             if let pointer {
-                #expect(answer.json["errors"].items.first?["pointer"].string == pointer, "\(changes): \(answer.text)")
+                #expect(
+                    answer.json["errors"].items.first?["pointer"].string == pointer,
+                    "\(changes): \(answer.text)")
             }
         }
         // None of these was a consent.
@@ -264,20 +321,29 @@ import Testing
 
     @Test func authorization_withoutOperatorScope_isRefused() async throws {
         let fixture = try await ProviderFixture()
-        let body = "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderFixture.redirect)\"}"
+        let body =
+            "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderFixture.redirect)\"}"
         #expect(try await fixture.api.ask(.post, "/v1/authorizations", body: body).status == 401)
         #expect(
-            try await fixture.api.ask(.post, "/v1/authorizations", key: try fixture.api.key("juice"), body: body).status == 403)
+            try await fixture.api.ask(
+                .post, "/v1/authorizations", key: try fixture.api.key("juice"), body: body
+            ).status == 403)
         let reader = try fixture.api.key(nil, [.usersRead])
-        #expect(try await fixture.api.ask(.post, "/v1/authorizations", key: reader, body: body).status == 403)
+        #expect(
+            try await fixture.api.ask(.post, "/v1/authorizations", key: reader, body: body).status
+                == 403)
         let right = try fixture.api.key(nil, [.authorizationsWrite])
-        #expect(try await fixture.api.ask(.post, "/v1/authorizations", key: right, body: body).status == 200)
+        #expect(
+            try await fixture.api.ask(.post, "/v1/authorizations", key: right, body: body).status
+                == 200)
     }
 
     @Test func subClaim_sameUser_isOnePerTeam() async throws {
         let fixture = try await ProviderFixture()
         func sub(_ client: String) async throws -> String {
-            try await fixture.claims(try await fixture.authorize(["client_id": client]), audience: client).subject
+            try await fixture.claims(
+                try await fixture.authorize(["client_id": client]), audience: client
+            ).subject
         }
         let juice = try await sub("com.example.juice")
         #expect(try await sub("com.example.juice.web") == juice)
@@ -292,7 +358,8 @@ import Testing
         #expect(answer.json["issuer"].string == ProviderFixture.issuer)
         #expect(answer.json["authorization_endpoint"].string == "https://sign-in.example/")
         for (name, path) in [
-            ("token_endpoint", "/auth/token"), ("revocation_endpoint", "/auth/revoke"), ("jwks_uri", "/auth/keys"),
+            ("token_endpoint", "/auth/token"), ("revocation_endpoint", "/auth/revoke"),
+            ("jwks_uri", "/auth/keys"),
         ] { #expect(answer.json[name].string == ProviderFixture.issuer + path) }
         #expect(answer.json["id_token_signing_alg_values_supported"].items == ["ES256", "RS256"])
         let keys = try await fixture.api.ask(.get, "/auth/keys")

@@ -1,18 +1,18 @@
 // A store with two teams, keys of every kind, and the routes of some modules, called without a
 // listener.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import InternetMessage
-import Support
 import Logging
 import PosternSQLite
 import StoreTesting
+import Support
 import Synchronization
 import TestSupport
 import Testing
@@ -28,14 +28,18 @@ struct Response: Sendable {
     var json: JSONValue { (try? StrictJSON.parse(body, limit: body.count)) ?? .null }
     /// The last part of a problem's type; nil for other answers.
     var problem: String? {
-        guard headers[.contentType] == "application/problem+json", case .string(let type) = json["type"] else { return nil }
+        guard headers[.contentType] == "application/problem+json",
+            case .string(let type) = json["type"]
+        else { return nil }
         return type.split(separator: ":").last.map(String.init)
     }
 }
 
 extension JSONValue {
     /// A member of an object, or null.
-    subscript(_ name: String) -> JSONValue { if case .object(let members) = self { members[name] ?? .null } else { .null } }
+    subscript(_ name: String) -> JSONValue {
+        if case .object(let members) = self { members[name] ?? .null } else { .null }
+    }
     /// The items of an array; empty for anything else.
     var items: [JSONValue] { array ?? [] }
 }
@@ -64,7 +68,8 @@ final class APIFixture: Sendable {
     /// files and its threads alive.
     private let hands = RigClock(start)
     private let settings: APISettings
-    private let router: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
+    private let router: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> =
+        Mutex(nil)
 
     /// Seconds since 1970; moves only when it is set.
     var now: Int64 {
@@ -79,18 +84,26 @@ final class APIFixture: Sendable {
     }
 
     var parts: RouteParts { RouteParts(store: store, pool: pool, cursors: cursors, now: clock.now) }
-    var clock: APIClock { APIClock(now: { [hands] in hands.now }, monotonic: { [hands] in hands.uptime.withLock { $0 } }) }
+    var clock: APIClock {
+        APIClock(
+            now: { [hands] in hands.now }, monotonic: { [hands] in hands.uptime.withLock { $0 } })
+    }
 
     /// - Parameter modules: the routes, made of the fixture's store, pool, cursors and clock.
     convenience init(
-        requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIFixture) throws -> [any RouteModule]
+        requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536,
+        modules: (APIFixture) throws -> [any RouteModule]
     ) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-api-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-api-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let database = try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
+        let database = try MigratedStore.sqlite(
+            at: folder.appendingPathComponent("postern.db").path)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         let store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
-        try self.init(folder: folder, store: store, requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit, modules: modules)
+        try self.init(
+            folder: folder, store: store, requestsPerSecond: requestsPerSecond,
+            bodyLimit: bodyLimit, modules: modules)
     }
 
     /// Over an existing store; the folder is removed with the fixture.
@@ -101,10 +114,13 @@ final class APIFixture: Sendable {
         self.folder = folder
         self.store = store
         keys = KeyCache(store.apiKeys, pool: pool)
-        settings = APISettings(host: "127.0.0.1", port: 0, bodyLimit: bodyLimit, requestsPerSecond: requestsPerSecond)
+        settings = APISettings(
+            host: "127.0.0.1", port: 0, bodyLimit: bodyLimit, requestsPerSecond: requestsPerSecond)
         _ = try store.teams.add(id: "juice", name: "The Juice Company", Self.change)
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
-        let made = APIService.router(settings: settings, modules: try modules(self), keys: keys, clock: clock, logger: log.logger)
+        let made = APIService.router(
+            settings: settings, modules: try modules(self), keys: keys, clock: clock,
+            logger: log.logger)
         router.withLock { $0 = made }
     }
 
@@ -120,16 +136,21 @@ final class APIFixture: Sendable {
     /// An unencrypted key, known to the routes at once. Nil for `team` makes an operator's.
     func key(_ team: String?, _ scopes: [Scope]? = nil, expiresAt: Int64? = nil) throws -> String {
         let scopes = scopes ?? Scope.available(to: team == nil ? .operator : .team)
-        let issued = try store.apiKeys.issue(team: team, scopes: Set(scopes), expiresAt: expiresAt, note: "", Self.change)
+        let issued = try store.apiKeys.issue(
+            team: team, scopes: Set(scopes), expiresAt: expiresAt, note: "", Self.change)
         try keys.refresh()
         return issued.text.revealed
     }
 
     /// A user with one verified inbox, and a relay address for a team.
-    func address(user: String, team: String, inbox: String? = nil, app: String? = nil) throws -> RelayAddress {
+    func address(
+        user: String, team: String, inbox: String? = nil, app: String? = nil
+    ) throws -> RelayAddress {
         if (try? store.users.user(user)) == nil {
             _ = try store.users.add(
-                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(user)@home.example")), isVerified: true,
+                id: user, name: nil,
+                inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(user)@home.example")),
+                isVerified: true,
                 Self.change)
         }
         return try store.addresses.issue(team: team, user: user, app: app, Self.change).address
@@ -137,7 +158,8 @@ final class APIFixture: Sendable {
 
     /// Sends a request. A body is sent as application/json unless the headers give a type.
     func ask(
-        _ method: HTTPRequest.Method, _ path: String, key: String? = nil, body: String? = nil, headers: [String: String] = [:]
+        _ method: HTTPRequest.Method, _ path: String, key: String? = nil, body: String? = nil,
+        headers: [String: String] = [:]
     ) async throws -> Response {
         let responder = try #require(router.withLock { $0?.responder })
         var fields = HTTPFields()
@@ -145,10 +167,15 @@ final class APIFixture: Sendable {
         if body != nil { fields[.contentType] = "application/json" }
         for (name, value) in headers { fields[try #require(HTTPField.Name(name))] = value }
         let (sent, method) = (fields, method)
-        return try await Application(responder: responder, logger: log.logger).test(.router) { client in
-            try await client.execute(uri: path, method: method, headers: sent, body: body.map { ByteBuffer(string: $0) }) {
+        return try await Application(responder: responder, logger: log.logger).test(.router) {
+            client in
+            try await client.execute(
+                uri: path, method: method, headers: sent, body: body.map { ByteBuffer(string: $0) }
+            ) {
                 response in
-                Response(status: response.status.code, headers: response.headers, body: Array(response.body.readableBytesView))
+                Response(
+                    status: response.status.code, headers: response.headers,
+                    body: Array(response.body.readableBytesView))
             }
         }
     }

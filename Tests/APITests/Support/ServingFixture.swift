@@ -5,8 +5,8 @@ import Decisions
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import Testing
 import Service
+import Testing
 
 /// An installation with every route of the service, asked without a listener.
 final class ServingFixture: Sendable {
@@ -19,25 +19,33 @@ final class ServingFixture: Sendable {
 
     /// - Parameter settings: configuration keys.
     init(requestsPerSecond: Int = 100_000, _ settings: [String: String] = [:]) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-serving-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-serving-\(UUID().uuidString)")
         let change = Change(actor: "uid:0", now: APIFixture.start)
-        let path = try Installation.create(directory: folder.path, relayDomains: ["relay.example"], change: change)
+        let path = try Installation.create(
+            directory: folder.path, relayDomains: ["relay.example"], change: change)
         let set = settings.merging([
-            "provider.issuer": "https://id.relay.example", "hostname": "mx.relay.example", "dns.servers": "127.0.0.1:9",
+            "provider.issuer": "https://id.relay.example", "hostname": "mx.relay.example",
+            "dns.servers": "127.0.0.1:9",
             "dns.timeout_ms": "100", "dns.tries": "1",
         ]) { old, _ in old }
         let installation = try Installation.open(
-            flag: path, environment: [:], set: set.map { "\($0.key)=\($0.value)" }, now: APIFixture.start)
+            flag: path, environment: [:], set: set.map { "\($0.key)=\($0.value)" },
+            now: APIFixture.start)
         self.installation = installation
         try ActivePolicies.installBuiltIn(installation.store.policies, change)
         var made: DecisionParts?
-        fixture = try APIFixture(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { fixture in
+        fixture = try APIFixture(
+            folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond
+        ) { fixture in
             let policies = ActivePolicies(
-                installation.store.policies, host: "mx.relay.example", now: APIFixture.start, logger: fixture.log.logger)
+                installation.store.policies, host: "mx.relay.example", now: APIFixture.start,
+                logger: fixture.log.logger)
             var surroundings = Surroundings()
             surroundings.now = fixture.clock.now
             let parts = try ServiceParts(
-                installation: installation, surroundings: surroundings, pool: fixture.pool, policies: policies,
+                installation: installation, surroundings: surroundings, pool: fixture.pool,
+                policies: policies,
                 logger: fixture.log.logger)
             made = parts.decisions
             return HTTPRoutes.modules(parts)

@@ -1,9 +1,9 @@
 // The load on the hosts: switches of forwarding, decisions and commands; and the records of what
 // was acknowledged.
 
-import SignIn
 import Foundation
 import PostfixHarness
+import SignIn
 import Testing
 
 /// Switches forwarding, and records the acknowledged switches.
@@ -45,15 +45,23 @@ final class Changes: Sendable {
         usleep(pause)
     }
 
-    private func note(_ user: Int, _ isOn: Bool) { known.with { $0[user, default: []].append(isOn) } }
+    private func note(_ user: Int, _ isOn: Bool) {
+        known.with { $0[user, default: []].append(isOn) }
+    }
 
     func check(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let events = Dictionary(grouping: try hosts.store.outbox.events(limit: 1_000_000).reversed(), by: \.accountNumber)
+        let events = Dictionary(
+            grouping: try hosts.store.outbox.events(limit: 1_000_000).reversed(),
+            by: \.accountNumber)
         #expect(count > 0, sourceLocation: sourceLocation)
         for (user, states) in known.with({ $0 }) {
             let written = events[try hosts.account(user)]?.map(\.type) ?? []
-            #expect(written == states.map { $0 ? .emailEnabled : .emailDisabled }, "user \(user)", sourceLocation: sourceLocation)
-            #expect(try hosts.isForwarding(user) == states.last, "user \(user)", sourceLocation: sourceLocation)
+            #expect(
+                written == states.map { $0 ? .emailEnabled : .emailDisabled }, "user \(user)",
+                sourceLocation: sourceLocation)
+            #expect(
+                try hosts.isForwarding(user) == states.last, "user \(user)",
+                sourceLocation: sourceLocation)
         }
     }
 
@@ -78,7 +86,9 @@ final class Asker: Sendable {
         (signing, _) = try IdentitySigningKey.generate()
         let keys = hosts.data + "/issuer.json"
         try Data(PublishedKeys.document([signing.publicJWK])).write(to: URL(fileURLWithPath: keys))
-        let added = try hosts.run(["issuer", "add", "other", "--iss", "https://issuer.example", "--jwks-inline", keys])
+        let added = try hosts.run([
+            "issuer", "add", "other", "--iss", "https://issuer.example", "--jwks-inline", keys,
+        ])
         try #require(added.status == 0, "\(added.output)")
         key = try hosts.key("juice", "--scope", "decisions:write")
     }
@@ -88,16 +98,19 @@ final class Asker: Sendable {
         let now = Int64(Date().timeIntervalSince1970)
         guard
             let token = try? signing.sign([
-                "iss": "https://issuer.example", "aud": "com.juice", "sub": .string("s\(nonce)"), "iat": .integer(now - 7_200),
+                "iss": "https://issuer.example", "aud": "com.juice", "sub": .string("s\(nonce)"),
+                "iat": .integer(now - 7_200),
                 "exp": .integer(now + 7_200), "nonce": .string("n\(nonce)"),
             ])
         else { return }
-        let body = #"{"event":"sign_up","client_id":"com.juice","identity_token":"\#(token)","nonce":"n\#(nonce)"}"#
+        let body =
+            #"{"event":"sign_up","client_id":"com.juice","identity_token":"\#(token)","nonce":"n\#(nonce)"}"#
         let group = DispatchGroup()
         for port in ports.count == 1 ? ports + ports : ports {
             group.enter()
             Thread.detachNewThread { [self] in
-                let answer = try? HTTPClient.post(port: port, path: "/v1/decisions", bearer: key, body: body, timeout: 5)
+                let answer = try? HTTPClient.post(
+                    port: port, path: "/v1/decisions", bearer: key, body: body, timeout: 5)
                 let parts = answer?.body.components(separatedBy: "\"decision_id\":\"") ?? []
                 let id = parts.count == 2 ? parts[1].components(separatedBy: "\"").first : nil
                 // An answer without the store is not a decision about a nonce, and is marked as
@@ -105,7 +118,9 @@ final class Asker: Sendable {
                 let isDegraded = answer?.body.contains("\"degraded\":true") == true
                 counts.with { counts in
                     counts.answers[answer?.status ?? 0, default: 0] += 1
-                    if answer?.status == 200, !isDegraded, let id { counts.ids[nonce, default: []].insert(id) }
+                    if answer?.status == 200, !isDegraded, let id {
+                        counts.ids[nonce, default: []].insert(id)
+                    }
                 }
                 group.leave()
             }
@@ -117,13 +132,16 @@ final class Asker: Sendable {
     func check() {
         let ids = counts.with { $0.ids }
         #expect(!ids.isEmpty)
-        for (nonce, ids) in ids { #expect(ids.count == 1, "nonce \(nonce) has \(ids.count) decisions") }
+        for (nonce, ids) in ids {
+            #expect(ids.count == 1, "nonce \(nonce) has \(ids.count) decisions")
+        }
     }
 
     var summary: String {
         let counts = counts.with { $0 }
         return "\(counts.ids.count) nonces decided, answers "
-            + counts.answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
+            + counts.answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(
+                separator: ", ")
     }
 }
 
@@ -148,13 +166,15 @@ final class ChaosCommands: Sendable {
         ] {
             let text = try String(contentsOfFile: "\(policy)/\(name)", encoding: .utf8)
             try #require(text.contains(old))
-            try Data(text.replacingOccurrences(of: old, with: new).utf8).write(to: URL(fileURLWithPath: "\(policy)/\(name)"))
+            try Data(text.replacingOccurrences(of: old, with: new).utf8).write(
+                to: URL(fileURLWithPath: "\(policy)/\(name)"))
         }
         backups = backsUp ? try hosts.newFolder("backups") : nil
         all =
             [
                 ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"],
-                ["keys", "file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["keys", "signing", "rotate"],
+                ["keys", "file", "rotate", "--wait", "\(wait)"], ["event", "list"],
+                ["keys", "signing", "rotate"],
                 ["team", "list"],
                 ["policy", "rollback"], ["account", "list", "--team", "juice"],
             ] + (backsUp ? [["store", "backup"]] : [])
@@ -166,7 +186,9 @@ final class ChaosCommands: Sendable {
         let copy = backups.map { "\($0)/\(round).db" }
         if command == ["store", "backup"], let copy { command.append(copy) }
         let status = try? hosts.run(command).status
-        if command.starts(with: ["store", "backup"]), let copy { try? FileManager.default.removeItem(atPath: copy) }
+        if command.starts(with: ["store", "backup"]), let copy {
+            try? FileManager.default.removeItem(atPath: copy)
+        }
         statuses.with { $0[name, default: [:]][status ?? -1, default: 0] += 1 }
         usleep(200_000)
     }
@@ -174,14 +196,18 @@ final class ChaosCommands: Sendable {
     /// They may fail with a reason. None may hang, crash, or be unknown (EX_USAGE).
     func check() {
         for (name, statuses) in statuses.with({ $0 }) {
-            #expect(statuses.keys.allSatisfy { (0..<128).contains($0) && $0 != 64 }, "\(name): \(statuses)")
+            #expect(
+                statuses.keys.allSatisfy { (0..<128).contains($0) && $0 != 64 },
+                "\(name): \(statuses)")
         }
     }
 
     /// The commands, with the count of each exit status.
     var summary: String {
         let texts = statuses.with { $0 }.sorted { $0.key < $1.key }.map { name, statuses in
-            let counts = statuses.sorted { $0.key < $1.key }.map { $0.key == 0 ? "\($0.value)" : "\($0.value) with \($0.key)" }
+            let counts = statuses.sorted { $0.key < $1.key }.map {
+                $0.key == 0 ? "\($0.value)" : "\($0.value) with \($0.key)"
+            }
             return "\(name) \(counts.joined(separator: " + "))"
         }
         return "commands: " + texts.joined(separator: ", ")

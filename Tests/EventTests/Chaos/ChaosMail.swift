@@ -28,7 +28,9 @@ final class ChaosMail: Sendable {
         var limited: [Direction: Int] = [:]
 
         var inbox: String { "\(user)@home.example" }
-        var isFull: Bool { Direction.allCases.allSatisfy { limited[$0, default: 0] >= ChaosMail.tries } }
+        var isFull: Bool {
+            Direction.allCases.allSatisfy { limited[$0, default: 0] >= ChaosMail.tries }
+        }
     }
 
     enum Direction: CaseIterable { case forward, reply }
@@ -57,7 +59,9 @@ final class ChaosMail: Sendable {
 
     /// The number of accepted messages.
     var taken: Int { state.with { $0.accounts.reduce(0) { $0 + $1.taken.values.reduce(0, +) } } }
-    func wasTaken(_ direction: Direction) -> Bool { state.with { $0.accounts.contains { $0.taken[direction, default: 0] > 0 } } }
+    func wasTaken(_ direction: Direction) -> Bool {
+        state.with { $0.accounts.contains { $0.taken[direction, default: 0] > 0 } }
+    }
     /// Users whose limits were reached in both directions.
     var full: Int { state.with { $0.accounts.filter(\.isFull).count } }
     /// The number of answers with this beginning: `451`, `lost`.
@@ -68,14 +72,20 @@ final class ChaosMail: Sendable {
     /// Sends a message, or signs up a further user if no user can accept one.
     func send(_ round: Int) {
         let number = state.with { state -> Int? in
-            guard let last = state.accounts.indices.last, !state.accounts[last].isFull else { return nil }
+            guard let last = state.accounts.indices.last, !state.accounts[last].isFull else {
+                return nil
+            }
             return last
         }
         guard let number else { return signUp(round) }
         let account = state.with { $0.accounts[number] }
-        let direction: Direction = round.isMultiple(of: 2) && account.reverse != nil ? .reply : .forward
-        let id = "<\(round).\(UInt32.random(in: 0 ... .max))@\(direction == .reply ? "home" : "juice").example>"
-        guard let path = serving.sockets.randomElement(), let client = MilterClient(path: path, timeout: 20) else {
+        let direction: Direction =
+            round.isMultiple(of: 2) && account.reverse != nil ? .reply : .forward
+        let id =
+            "<\(round).\(UInt32.random(in: 0 ... .max))@\(direction == .reply ? "home" : "juice").example>"
+        guard let path = serving.sockets.randomElement(),
+            let client = MilterClient(path: path, timeout: 20)
+        else {
             note("away")
             usleep(20_000)
             return
@@ -85,13 +95,17 @@ final class ChaosMail: Sendable {
         case (.reply, let reverse?):
             result = client.send(
                 from: account.inbox, to: [reverse],
-                fields: [("From", "Someone <\(account.inbox)>"), ("To", reverse), ("Subject", "Re: News"), ("Message-ID", id)],
+                fields: [
+                    ("From", "Someone <\(account.inbox)>"), ("To", reverse),
+                    ("Subject", "Re: News"), ("Message-ID", id),
+                ],
                 body: "It is \(account.inbox) who writes.\r\n", queueID: "4c\(round)")
         default:
             result = client.send(
                 from: "bounce@juice.example", to: [account.address],
                 fields: [
-                    ("From", "News <news@juice.example>"), ("To", account.address), ("Subject", "News"), ("Message-ID", id),
+                    ("From", "News <news@juice.example>"), ("To", account.address),
+                    ("Subject", "News"), ("Message-ID", id),
                 ],
                 body: "Hello\r\n", queueID: "4c\(round)")
         }
@@ -111,9 +125,13 @@ final class ChaosMail: Sendable {
                 Issue.record("taken, and nothing to deliver")
                 return
             }
-            let fault = direction == .reply ? Self.faultOfReply(message, account) : Self.faultOfForward(message, account)
+            let fault =
+                direction == .reply
+                ? Self.faultOfReply(message, account) : Self.faultOfForward(message, account)
             if let fault { Issue.record("a \(direction) was taken and \(fault)") }
-            if direction == .forward, account.reverse == nil, let reverse = Self.address(message.values("From").first) {
+            if direction == .forward, account.reverse == nil,
+                let reverse = Self.address(message.values("From").first)
+            {
                 state.with { $0.accounts[number].reverse = reverse }
             }
             note("\(direction) taken")
@@ -121,7 +139,8 @@ final class ChaosMail: Sendable {
             state.with { $0.accounts[number].limited[direction, default: 0] += 1 }
             note("452")
         case .refused(let text) where text.hasPrefix("4"): note(String(text.prefix(3)))
-        case .refused(let text): Issue.record("a \(direction) was refused permanently: \(text.prefix(60))")
+        case .refused(let text):
+            Issue.record("a \(direction) was refused permanently: \(text.prefix(60))")
         case .discarded: Issue.record("a \(direction) was taken and dropped")
         case .lost: note("lost")
         }
@@ -133,14 +152,19 @@ final class ChaosMail: Sendable {
     private static func faultOfForward(_ message: MessageState, _ account: Account) -> String? {
         if message.recipients != ["<\(account.inbox)>"] { return "goes elsewhere" }
         if !message.mailFrom.hasSuffix("@relay.example>") { return "its bounces go elsewhere" }
-        if address(message.values("From").first)?.hasSuffix("@relay.example") != true { return "its author is not rewritten" }
+        if address(message.values("From").first)?.hasSuffix("@relay.example") != true {
+            return "its author is not rewritten"
+        }
         return signatureFault(message)
     }
 
     private static func faultOfReply(_ message: MessageState, _ account: Account) -> String? {
         if message.recipients != ["<news@juice.example>"] { return "goes elsewhere" }
-        if address(message.values("From").first) != account.address { return "its author is not rewritten" }
-        if String(decoding: message.message, as: UTF8.self).contains("home.example") || message.mailFrom.contains("home.example")
+        if address(message.values("From").first) != account.address {
+            return "its author is not rewritten"
+        }
+        if String(decoding: message.message, as: UTF8.self).contains("home.example")
+            || message.mailFrom.contains("home.example")
         {
             return "it shows the inbox"
         }
@@ -148,11 +172,14 @@ final class ChaosMail: Sendable {
     }
 
     private static func signatureFault(_ message: MessageState) -> String? {
-        message.values("DKIM-Signature").contains { $0.contains("d=relay.example") } ? nil : "it is not signed"
+        message.values("DKIM-Signature").contains { $0.contains("d=relay.example") }
+            ? nil : "it is not signed"
     }
 
     private static func address(_ field: String?) -> String? {
-        field.flatMap { $0.split(separator: "<").last?.split(separator: ">").first.map(String.init) }
+        field.flatMap {
+            $0.split(separator: "<").last?.split(separator: ">").first.map(String.init)
+        }
     }
 
     // MARK: Sign-ups
@@ -177,7 +204,8 @@ final class ChaosMail: Sendable {
             state.isSigningUp = false
             guard let address else { return }
             state.begun = nil
-            state.accounts.append(Account(user: user, address: address, killsBefore: kills, killsAfter: kills))
+            state.accounts.append(
+                Account(user: user, address: address, killsBefore: kills, killsAfter: kills))
         }
         if address == nil {
             note("sign-up failed")
@@ -189,12 +217,16 @@ final class ChaosMail: Sendable {
         func post(_ path: String, _ body: String) throws -> (status: Int, body: String) {
             try HTTPClient.post(port: port, path: path, bearer: key, body: body, timeout: 12)
         }
-        let made = try post("/v1/users", #"{"user":"\#(user)","inbox":"\#(user)@home.example","is_verified":true}"#)
+        let made = try post(
+            "/v1/users", #"{"user":"\#(user)","inbox":"\#(user)@home.example","is_verified":true}"#)
         // If a request got no answer, its result is not known.
         guard made.status == 201 || (made.status == 409 && !isNew) else { return nil }
-        let issued = try post("/v1/users/\(user)/addresses", #"{"team":"juice","client_id":"com.juice"}"#)
+        let issued = try post(
+            "/v1/users/\(user)/addresses", #"{"team":"juice","client_id":"com.juice"}"#)
         guard issued.status == 200 || issued.status == 201 else { return nil }
-        return issued.body.components(separatedBy: "\"address\":\"").dropFirst().first?.components(separatedBy: "\"").first
+        return issued.body.components(separatedBy: "\"address\":\"").dropFirst().first?.components(
+            separatedBy: "\""
+        ).first
     }
 
     // MARK: Afterwards
@@ -206,25 +238,32 @@ final class ChaosMail: Sendable {
         #expect(accounts.contains { $0.taken[.forward, default: 0] > 0 }, "no forward was taken")
         #expect(accounts.contains { $0.taken[.reply, default: 0] > 0 }, "no reply was taken")
         // Around midnight, a clock that is off by an hour counts for another day.
-        let days = Int(end.timeIntervalSince1970 + 3_700) / 86_400 - Int(begun.timeIntervalSince1970 - 3_700) / 86_400 + 1
+        let days =
+            Int(end.timeIntervalSince1970 + 3_700) / 86_400 - Int(
+                begun.timeIntervalSince1970 - 3_700) / 86_400 + 1
         for account in accounts {
             // Counts that a killed host had not written are lost.
             let ahead = (count - 1 + account.killsAfter - account.killsBefore) * (limit / 16)
             for (direction, taken) in account.taken {
-                #expect(taken <= days * (limit + ahead), "\(account.user): \(taken) times \(direction)")
+                #expect(
+                    taken <= days * (limit + ahead), "\(account.user): \(taken) times \(direction)")
             }
             let addresses = try hosts.store.addresses.addresses(team: "juice", user: account.user)
             #expect(addresses.map(\.address.wireForm) == [account.address])
-            let inbox = try hosts.store.inboxes.inboxes(user: account.user).first?.address.revealed.wireForm
-            #expect((inbox == account.inbox) == true, "the inbox of \(account.user) is not what it was")
+            let inbox = try hosts.store.inboxes.inboxes(user: account.user).first?.address.revealed
+                .wireForm
+            #expect(
+                (inbox == account.inbox) == true, "the inbox of \(account.user) is not what it was")
         }
     }
 
     var summary: String {
         let state = state.with { $0 }
-        let answers = state.answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
+        let answers = state.answers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+            .joined(separator: ", ")
         let full = state.accounts.filter(\.isFull)
         let most = full.map { $0.taken.values.max() ?? 0 }.max() ?? 0
-        return "\(state.accounts.count) users with mail (\(answers); \(full.count) at both limits, at most \(most) of \(limit))"
+        return
+            "\(state.accounts.count) users with mail (\(answers); \(full.count) at both limits, at most \(most) of \(limit))"
     }
 }

@@ -11,11 +11,14 @@ import Testing
 @Suite(.blocking, .enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
 struct ChaosTests {
     /// `make chaos` sets a longer time.
-    private static let seconds = ProcessInfo.processInfo.environment["POSTERN_CHAOS_SECONDS"].flatMap { Double($0) } ?? 8
+    private static let seconds =
+        ProcessInfo.processInfo.environment["POSTERN_CHAOS_SECONDS"].flatMap { Double($0) } ?? 8
     private static let isShort = seconds < 60
     private static let manyConnections = 100
 
-    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(180)))
+    @Test(
+        .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"),
+        .timeLimit(.minutes(180)))
     func hosts_troubleOnPostgreSQL_loseNothing() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         try await run(server, hosts: 2, [.hang, .connections, .kill, .slow, .jump, .refuse])
@@ -25,9 +28,12 @@ struct ChaosTests {
         try await run(nil, hosts: 1, [.hang, .lock, .kill, .slow, .jump, .refuse])
     }
 
-    private func run(_ server: PostgresServer?, hosts count: Int, _ troubles: [Trouble]) async throws {
+    private func run(
+        _ server: PostgresServer?, hosts count: Int, _ troubles: [Trouble]
+    ) async throws {
         let hosts = try await EventHosts(
-            server, users: Changes.users, connectionLimit: server == nil ? nil : Self.manyConnections)
+            server, users: Changes.users,
+            connectionLimit: server == nil ? nil : Self.manyConnections)
         do {
             try await run(hosts, count, server, troubles)
         } catch {
@@ -37,16 +43,21 @@ struct ChaosTests {
         await hosts.stop()
     }
 
-    private func run(_ hosts: EventHosts, _ count: Int, _ server: PostgresServer?, _ troubles: [Trouble]) async throws {
+    private func run(
+        _ hosts: EventHosts, _ count: Int, _ server: PostgresServer?, _ troubles: [Trouble]
+    ) async throws {
         let asker = try Asker(hosts)
-        let serving = ServingHosts(hosts, count: count, settings: ["limits.messages_per_day": "\(ChaosMail.low)"])
+        let serving = ServingHosts(
+            hosts, count: count, settings: ["limits.messages_per_day": "\(ChaosMail.low)"])
         try serving.start()
         let commands = try ChaosCommands(hosts, backsUp: server == nil, wait: Self.isShort ? 3 : 10)
         let changes = Changes(hosts, pause: Self.isShort ? 0 : 20_000)
         let mail = try ChaosMail(hosts, serving, limit: ChaosMail.low)
         let begun = Date()
         let load = Load()
-        for lane in 0..<2 { load.begin { round in changes.change(user: (2 * round + lane) % Changes.users) } }
+        for lane in 0..<2 {
+            load.begin { round in changes.change(user: (2 * round + lane) % Changes.users) }
+        }
         for _ in 0..<3 { load.begin { round in mail.send(round) } }
         load.begin { round in asker.ask(nonce: round, ports: serving.ports) }
         load.begin { round in commands.run(round) }
@@ -73,7 +84,9 @@ struct ChaosTests {
         load.end()
         try result.get()
         hosts.receiver.rule { _, _ in .status(200) }
-        if let server { try server.psql("ALTER USER relay CONNECTION LIMIT \(Self.manyConnections)") }
+        if let server {
+            try server.psql("ALTER USER relay CONNECTION LIMIT \(Self.manyConnections)")
+        }
         if !Self.isShort {
             // Independent of the earlier rotations, an undisturbed one finishes, and the remaining
             // keys can read everything.
@@ -88,7 +101,8 @@ struct ChaosTests {
         try mail.check(hosts: count, from: begun, to: Date())
         commands.check()
         #expect(!hosts.logged.contains { $0.contains("@home.example") }, "an inbox was logged")
-        let troubles = happened.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+        let troubles = happened.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(
+            separator: ", ")
         print(
             "chaos: \(Int(Date().timeIntervalSince(begun))) s; \(troubles); \(changes.summary); \(asker.summary); \(mail.summary); "
                 + "\(commands.summary); \(hosts.receiver.taken.count) arrivals")
@@ -114,8 +128,11 @@ struct ChaosTests {
         case .kill: try serving.kill(host, ahead: Int.random(in: -20...20, using: &random))
         case .connections:
             // Fewer than are open now, so ended connections cannot all be opened again.
-            try server?.psql("ALTER USER relay CONNECTION LIMIT \(Int.random(in: 2...12, using: &random))")
-            try server?.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay' AND random() < 0.5")
+            try server?.psql(
+                "ALTER USER relay CONNECTION LIMIT \(Int.random(in: 2...12, using: &random))")
+            try server?.psql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay' AND random() < 0.5"
+            )
             wait(1...3)
             try server?.psql("ALTER USER relay CONNECTION LIMIT \(Self.manyConnections)")
         case .lock:
@@ -132,7 +149,8 @@ struct ChaosTests {
             try serving.setClock(host, ahead: 0)
         case .refuse:
             hosts.receiver.rule { _, count in
-                count.isMultiple(of: 3) ? .status(422) : count.isMultiple(of: 5) ? .close : .status(200)
+                count.isMultiple(of: 3)
+                    ? .status(422) : count.isMultiple(of: 5) ? .close : .status(200)
             }
             wait(0.5...1)
             hosts.receiver.rule { _, _ in .status(200) }

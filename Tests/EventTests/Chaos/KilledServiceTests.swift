@@ -1,9 +1,9 @@
 // Postern is killed in the middle of a thousand changes, and every event arrives.
 
 import Accounts
-import Events
 import DNSClient
 import DNSTesting
+import Events
 import Foundation
 import InternetMessage
 import PosternConfiguration
@@ -16,17 +16,20 @@ import Testing
     private static let changes = 1_000
 
     @Test(.timeLimit(.minutes(60))) func events_serviceKilled_allArriveInOrder() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-killed-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-killed-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let program = try ManagedProcess.builtProduct("postern")
         let receiver = try await TestReceiver()
-        let dns = try TestDNSServer(zone: ZoneFile(json: Data(#"{"hooks.example": {"A": ["127.0.0.1"]}}"#.utf8)))
+        let dns = try TestDNSServer(
+            zone: ZoneFile(json: Data(#"{"hooks.example": {"A": ["127.0.0.1"]}}"#.utf8)))
         defer { dns.stop() }
         let data = folder.appendingPathComponent("data").path
         try InstallationCopy.make(data, relayDomains: ["relay.example"])
         let settings = [
-            "milter.socket": "unix:\(folder.path)/milter.sock", "dns.servers": "\(dns.address)", "http.listen": "127.0.0.1:0",
+            "milter.socket": "unix:\(folder.path)/milter.sock", "dns.servers": "\(dns.address)",
+            "http.listen": "127.0.0.1:0",
             "http.public_url": "https://relay.example", "operator_address": "ops@operator.example",
             "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ]
@@ -36,7 +39,10 @@ import Testing
         let addresses = try prepare(store, port: receiver.port)
         func serve() throws -> ManagedProcess {
             let arguments =
-                ["serve", "--config", data] + settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+                ["serve", "--config", data]
+                + settings.sorted { $0.key < $1.key }.flatMap {
+                    ["--set", "\($0.key)=\($0.value)"]
+                }
             let process = try ManagedProcess(program, arguments)
             try process.waitForLine(containing: "serving")
             return process
@@ -44,7 +50,8 @@ import Testing
         var process = try serve()
         for number in 0..<Self.changes {
             let change = Change(actor: "uid:0", now: Int64(Date().timeIntervalSince1970))
-            try store.addresses.setForwarding(addresses[number % Self.users], on: (number / Self.users) % 2 == 1, change)
+            try store.addresses.setForwarding(
+                addresses[number % Self.users], on: (number / Self.users) % 2 == 1, change)
             // Three times, while events are in delivery.
             if [250, 500, 750].contains(number) {
                 process.signal(SIGKILL)
@@ -62,7 +69,9 @@ import Testing
             if count > arrived { (arrived, silentSince) = (count, .now) }
         }
         let taken = receiver.taken
-        #expect(arrived == Self.changes, "nothing more came for three minutes:\n\(process.output.suffix(4000))")
+        #expect(
+            arrived == Self.changes,
+            "nothing more came for three minutes:\n\(process.output.suffix(4000))")
         process.signal(SIGTERM)
         #expect(try process.waitForExit() == 0)
         await receiver.stop()
@@ -82,7 +91,9 @@ import Testing
             }
         }
         for sub in Set(events.map(\.sub)) {
-            #expect(firsts.filter { $0.sub == sub }.map(\.jti) == events.filter { $0.sub == sub }.map(\.jti), "out of order")
+            #expect(
+                firsts.filter { $0.sub == sub }.map(\.jti)
+                    == events.filter { $0.sub == sub }.map(\.jti), "out of order")
         }
     }
 
@@ -91,12 +102,15 @@ import Testing
         _ = try store.teams.add(id: "juice", name: "Juice", change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         _ = try store.endpoints.set(
-            team: "juice", app: nil, url: EndpointURL("https://hooks.example:\(port)/"), allowsPrivate: true, change)
+            team: "juice", app: nil, url: EndpointURL("https://hooks.example:\(port)/"),
+            allowsPrivate: true, change)
         return try (0..<Self.users).map { number in
             _ = try store.users.add(
-                id: "u\(number)", name: nil, inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")),
+                id: "u\(number)", name: nil,
+                inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")),
                 isVerified: true, change)
-            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address.address
+            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address
+                .address
         }
     }
 }

@@ -37,9 +37,12 @@ final class ServingHosts: Sendable {
 
     private func serve(_ number: Int, ahead: Int) throws -> Host {
         let clock = try hosts.settableClock(ahead: ahead)
-        let process = try hosts.serve(name(number), settings: settings, environment: clock.environment)
+        let process = try hosts.serve(
+            name(number), settings: settings, environment: clock.environment)
         let line = try process.waitForLine(containing: "listening for HTTP")
-        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap {
+        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(
+            separator: ":"
+        ).last.flatMap {
             UInt16($0)
         }
         return Host(process: process, port: try #require(port), clock: clock)
@@ -54,7 +57,9 @@ final class ServingHosts: Sendable {
 
     func process(_ host: Int) -> ManagedProcess { running.with { $0[host].process } }
     func signal(_ host: Int, _ number: Int32) { process(host).signal(number) }
-    func setClock(_ host: Int, ahead seconds: Int) throws { try running.with { $0[host].clock }.set(ahead: seconds) }
+    func setClock(_ host: Int, ahead seconds: Int) throws {
+        try running.with { $0[host].clock }.set(ahead: seconds)
+    }
 
     /// Kills a host, and starts it with another clock.
     func kill(_ host: Int, ahead: Int = 0) throws {
@@ -67,7 +72,9 @@ final class ServingHosts: Sendable {
     }
 
     /// The status of a host's `/readyz`; nil if it does not answer.
-    func readiness(_ host: Int) -> Int? { try? HTTPClient.get(port: ports[host], path: "/readyz", timeout: 10).status }
+    func readiness(_ host: Int) -> Int? {
+        try? HTTPClient.get(port: ports[host], path: "/readyz", timeout: 10).status
+    }
 
     /// Waits until `/readyz` of every host has this status.
     func wait(until status: Int) throws {

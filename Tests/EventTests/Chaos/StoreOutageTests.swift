@@ -49,7 +49,9 @@ struct StoreOutageTests {
         }
     }
 
-    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
+    @Test(
+        .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"),
+        .timeLimit(.minutes(20)))
     func hosts_databaseServerGone_waitForStandby() async throws {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let standby = try PostgresServer(standbyOf: primary)
@@ -60,10 +62,14 @@ struct StoreOutageTests {
         try await underLoad(hosts, count: 2) { serving, changes, mail in
             try flow(changes, mail)
             primary.stop(immediately: true)
-            try wait("they notice", atMost: 2 * standardTimeout) { changes.failures > 0 && mail.answers("45") > 0 }
+            try wait("they notice", atMost: 2 * standardTimeout) {
+                changes.failures > 0 && mail.answers("45") > 0
+            }
             try serving.wait(until: 503)
             let (changed, taken, deferred) = (changes.count, mail.taken, mail.answers("45"))
-            try wait("more mail is put off", atMost: 2 * standardTimeout) { mail.answers("45") >= deferred + 10 }
+            try wait("more mail is put off", atMost: 2 * standardTimeout) {
+                mail.answers("45") >= deferred + 10
+            }
             // The server that answers accepts no writes; nothing is acknowledged.
             #expect(changes.count == changed && mail.taken == taken)
             try standby.psql("SELECT pg_promote()")
@@ -80,7 +86,8 @@ struct StoreOutageTests {
 
     @Test(
         .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"),
-        .enabled(if: mayMount, "a file system of its own needs the right to mount"), .timeLimit(.minutes(20)))
+        .enabled(if: mayMount, "a file system of its own needs the right to mount"),
+        .timeLimit(.minutes(20)))
     func hosts_postgreSQLDiskFull_goOnWhenThereIsRoom() async throws {
         let disk = try Disk(image: false)
         defer { disk.remove() }
@@ -97,7 +104,9 @@ struct StoreOutageTests {
             try flow(changes, mail)
             let filler = disk.folder + "/filler"
             for size in ["1M", "4k", "1"] {
-                _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
+                _ = try ManagedProcess.run(
+                    "/bin/sh",
+                    ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
             }
             // Changes that fit into the existing pages are still accepted.
             try wait("the disk is full", atMost: 2 * standardTimeout) { changes.failures > 3 }
@@ -108,7 +117,9 @@ struct StoreOutageTests {
         }
     }
 
-    @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"), .timeLimit(.minutes(20)))
+    @Test(
+        .enabled(if: mayMount, "a file system of its own needs the right to mount"),
+        .timeLimit(.minutes(20)))
     func hosts_fileSystemReadOnly_loseNothingAcknowledged() async throws {
         let disk = try Disk(image: true)
         defer { disk.remove() }
@@ -134,7 +145,8 @@ struct StoreOutageTests {
         func change() -> Int {
             let body = #"{"address":"\#(address)","forwarding":\#(!isOn)}"#
             let answer = try? HTTPClient.post(
-                port: serving.ports[0], path: "/v1/addresses/forwarding", bearer: key, body: body, timeout: 20)
+                port: serving.ports[0], path: "/v1/addresses/forwarding", bearer: key, body: body,
+                timeout: 20)
             if answer?.status == 200 { isOn.toggle() }
             return answer?.status ?? 0
         }
@@ -145,7 +157,8 @@ struct StoreOutageTests {
         let taken = mail.taken
         #expect(taken > 10)
         // As the kernel does when the disk fails.
-        try #require(try ManagedProcess.run("/bin/mount", ["-o", "remount,abort", disk.folder]).status == 0)
+        try #require(
+            try ManagedProcess.run("/bin/mount", ["-o", "remount,abort", disk.folder]).status == 0)
         #expect(change() == 503)
         try serving.wait(until: 503)
         for round in 0..<20 {
@@ -159,7 +172,8 @@ struct StoreOutageTests {
         let installation = try Installation.open(
             flag: copy.folder + "/data", environment: [:], now: Int64(Date().timeIntervalSince1970))
         defer { try? installation.close() }
-        let stored = try #require(try installation.store.addresses.addresses(team: "juice", user: "u0").first)
+        let stored = try #require(
+            try installation.store.addresses.addresses(team: "juice", user: "u0").first)
         #expect(stored.isForwardingOn == isOn)
         #expect(try installation.store.outbox.events(limit: 1_000).count == 41)
     }
@@ -175,7 +189,8 @@ private final class Disk {
         let base = NSTemporaryDirectory() + "postern-disk-" + UUID().uuidString.prefix(8)
         if image {
             let made = try ManagedProcess.run(
-                "/bin/sh", ["-c", "truncate -s 64M '\(base).img' && /sbin/mkfs.ext4 -q -F '\(base).img'"])
+                "/bin/sh",
+                ["-c", "truncate -s 64M '\(base).img' && /sbin/mkfs.ext4 -q -F '\(base).img'"])
             guard made.status == 0 else { throw HarnessError("mkfs.ext4: \(made.output)") }
         }
         try self.init(base, image: image ? base + ".img" : nil)
@@ -184,7 +199,10 @@ private final class Disk {
     private init(_ base: String, image: String?) throws {
         (folder, self.image) = (base, image)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        let arguments = image.map { ["-o", "loop", $0] } ?? ["-t", "tmpfs", "-o", "size=40M,mode=0755", "tmpfs"]
+        let arguments =
+            image.map { ["-o", "loop", $0] } ?? [
+                "-t", "tmpfs", "-o", "size=40M,mode=0755", "tmpfs",
+            ]
         let mounted = try ManagedProcess.run("/bin/mount", arguments + [folder])
         guard mounted.status == 0 else {
             remove()

@@ -2,13 +2,13 @@
 
 import InternetMessage
 
+@testable import MailAuth
+
 #if canImport(DNSWire)
 import DNSWire
 #else
 import DNSClient
 #endif
-
-@testable import MailAuth
 
 enum AuthFuzzing {
     static let dkim: FuzzTarget = { input in

@@ -6,12 +6,14 @@
 typealias FuzzTarget = @Sendable (_ input: [UInt8]) -> Void
 
 let fuzzTargets: [String: FuzzTarget] = [
-    "header": HeaderFuzzing.header, "mime": HeaderFuzzing.mime, "addresses": HeaderFuzzing.addresses,
+    "header": HeaderFuzzing.header, "mime": HeaderFuzzing.mime,
+    "addresses": HeaderFuzzing.addresses,
     "reply": ReplyFuzzing.reply, "report": ReplyFuzzing.report, "aggregate": ReplyFuzzing.aggregate,
     "archive": ReplyFuzzing.archive,
     "dkim": AuthFuzzing.dkim, "spf": AuthFuzzing.spf, "dns": AuthFuzzing.dns,
     "json": TokenFuzzing.json, "jws": TokenFuzzing.jws, "authorize": SignInFuzzing.authorize,
     "cel": PolicyFuzzing.expression, "policy": PolicyFuzzing.policy,
     "milter": MilterFuzzing.dialogue,
-    "cbor": PasskeyFuzzing.cbor, "webauthn": PasskeyFuzzing.webauthn, "attest": PasskeyFuzzing.attest,
+    "cbor": PasskeyFuzzing.cbor, "webauthn": PasskeyFuzzing.webauthn,
+    "attest": PasskeyFuzzing.attest,
 ]

@@ -29,7 +29,9 @@ enum MilterFuzzing {
             case UInt8(ascii: "r"): transaction = transaction.rcpt("<\(text)>")
             case UInt8(ascii: "f"):
                 let parts = text.split(separator: ":", maxSplits: 1)
-                if parts.count == 2 { transaction = transaction.header(String(parts[0]), String(parts[1])) }
+                if parts.count == 2 {
+                    transaction = transaction.header(String(parts[0]), String(parts[1]))
+                }
             case UInt8(ascii: "b"): transaction = transaction.body(text + "\r\n")
             case UInt8(ascii: "."): transaction = transaction.endOfMessage()
             case UInt8(ascii: "x"): transaction = transaction.reset()
@@ -42,7 +44,8 @@ enum MilterFuzzing {
             for recipient in delivered.recipients {
                 require(
                     !recipient.lowercased().hasSuffix("@relay.example>"),
-                    "nothing goes on to a relay address: \(message.answers) \(message.final) \(delivered.recipients)")
+                    "nothing goes on to a relay address: \(message.answers) \(message.final) \(delivered.recipients)"
+                )
             }
         }
     }

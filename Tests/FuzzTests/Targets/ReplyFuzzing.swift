@@ -12,24 +12,32 @@ enum ReplyFuzzing {
     private static let fixture = Fixture(evidence: .signed("inbox.example"))
     private static let reverse: String = {
         let correspondent = AddrSpec(localPart: "billing", domain: "app.example")
-        return fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: correspondent).localPart
+        return fixture.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: correspondent
+        ).localPart
             + "@relay.example"
     }()
 
     /// The input is header fields after From, an empty line, and the body.
     static let reply: FuzzTarget = { input in
         let text = "From: Anna <anna@inbox.example>\r\n" + String(decoding: input, as: UTF8.self)
-        let decision = fixture.play(from: "anna@inbox.example", to: [reverse], message: text).decision
+        let decision = fixture.play(from: "anna@inbox.example", to: [reverse], message: text)
+            .decision
         guard case .relay = decision.outcome else { return }
         let message = Message.parse(Array(text.utf8))
-        var modified = ModifiedMessage(header: message.header, body: message.body, sender: "", recipients: [])
+        var modified = ModifiedMessage(
+            header: message.header, body: message.body, sender: "", recipients: [])
         modified.apply(decision.modifications)
         let outgoing = modified.bytes
         require(!holdsInbox(outgoing), "a relayed reply does not hold the inbox")
         let parsed = Message.parse(outgoing)
         for part in MIMEPart.parse(parsed).flattened {
-            guard let decoded = part.transferEncoding.decode(parsed.body[part.bodyRange]) else { continue }
-            require(!holdsInbox(decoded.bytes), "a decoded part of a relayed reply does not hold the inbox")
+            guard let decoded = part.transferEncoding.decode(parsed.body[part.bodyRange]) else {
+                continue
+            }
+            require(
+                !holdsInbox(decoded.bytes),
+                "a decoded part of a relayed reply does not hold the inbox")
         }
     }
 
@@ -41,17 +49,22 @@ enum ReplyFuzzing {
     static let aggregate: FuzzTarget = { input in
         guard let report = AggregateReport(xml: input, now: Fixture.now) else { return }
         require(
-            report.messages.values.reduce(0, +) <= report.passed + report.failed, "hosts have no more messages than there are")
+            report.messages.values.reduce(0, +) <= report.passed + report.failed,
+            "hosts have no more messages than there are")
         require(report.messages.count <= 50, "a report holds so many hosts at most")
     }
 
     static let archive: FuzzTarget = { input in
         let work = WorkBudget(limit: 1 << 22)
         let names = ReplyNames(
-            engine: fixture.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
-            stored: StoredAddresses(directory: fixture.engine.directory, tokens: fixture.engine.tokens))
+            engine: fixture.engine, account: Fixture.anna, message: HeaderSection(),
+            envelopeSender: "",
+            stored: StoredAddresses(
+                directory: fixture.engine.directory, tokens: fixture.engine.tokens))
         _ = FileSearch(LeakNames(names), work: work).finds(in: input[...], .binary)
-        require(work.spent <= work.limit + 30 * input.count + WorkBudget.step, "an archive costs no more than its budget")
+        require(
+            work.spent <= work.limit + 30 * input.count + WorkBudget.step,
+            "an archive costs no more than its budget")
     }
 
     private static let needle = Array("anna@inbox.example".utf8)
@@ -63,7 +76,8 @@ enum ReplyFuzzing {
         var index = 0
         while index + needle.count <= lowered.count {
             let end = index + needle.count
-            if lowered[index..<end].elementsEqual(needle), index == 0 || !isOfAddress(lowered[index - 1]),
+            if lowered[index..<end].elementsEqual(needle),
+                index == 0 || !isOfAddress(lowered[index - 1]),
                 end == lowered.count || !isOfAddress(lowered[end])
             {
                 return true

@@ -16,32 +16,48 @@ enum SignInFuzzing {
     static let authorize: FuzzTarget = { input in
         guard let parameters = AuthorizationParameters(input) else { return }
         let client = AuthorizationClient(
-            clientID: parameters.clientID ?? "", redirectURIs: [uri], isPublic: input.count.isMultiple(of: 2))
-        if let ended = try? EndSessionRequest(parameters, hint: nil, redirectURIs: [uri]), let destination = ended.destination {
+            clientID: parameters.clientID ?? "", redirectURIs: [uri],
+            isPublic: input.count.isMultiple(of: 2))
+        if let ended = try? EndSessionRequest(parameters, hint: nil, redirectURIs: [uri]),
+            let destination = ended.destination
+        {
             requireRegistered(destination)
         }
-        switch AuthenticationRequestReader(issuer: "https://id.example").read(parameters, client: client) {
+        switch AuthenticationRequestReader(issuer: "https://id.example").read(
+            parameters, client: client)
+        {
         case .page: break
         case .error(let error, let target): check(target) { AuthorizationResponse($0, error) }
         case .accepted(let request):
-            require(request.challenge.map { $0.count == 32 } ?? !client.isPublic, "a public client has a challenge")
-            require(!request.prompts.contains(.none) || request.prompts.count == 1, "prompt=none is alone")
+            require(
+                request.challenge.map { $0.count == 32 } ?? !client.isPublic,
+                "a public client has a challenge")
+            require(
+                !request.prompts.contains(.none) || request.prompts.count == 1,
+                "prompt=none is alone")
             require(request.responseType == .code || request.nonce != nil, "a token has a nonce")
-            require(request.responseType == .code || request.target.mode != .query, "no token is in a query")
-            check(request.target) { AuthorizationResponse($0, code: "c", identityToken: nil, user: $0.state) }
+            require(
+                request.responseType == .code || request.target.mode != .query,
+                "no token is in a query")
+            check(request.target) {
+                AuthorizationResponse($0, code: "c", identityToken: nil, user: $0.state)
+            }
         }
     }
 
     private static func requireRegistered(_ address: String) {
         require(address.hasPrefix(uri), "an answer goes to the registered address")
-        require(address.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "an address is visible ASCII")
+        require(
+            address.utf8.allSatisfy { (0x21...0x7E).contains($0) }, "an address is visible ASCII")
     }
 
     private static func check(
-        _ target: AuthorizationResponseTarget, _ answer: (AuthorizationResponseTarget) -> AuthorizationResponse
+        _ target: AuthorizationResponseTarget,
+        _ answer: (AuthorizationResponseTarget) -> AuthorizationResponse
     ) {
         let harmless = AuthorizationResponseTarget(
-            redirectURI: target.redirectURI, mode: target.mode, state: target.state.map { _ in "x" }, issuer: target.issuer)
+            redirectURI: target.redirectURI, mode: target.mode,
+            state: target.state.map { _ in "x" }, issuer: target.issuer)
         switch (answer(target).rendered(), answer(harmless).rendered()) {
         case (.redirect(let address), .redirect): requireRegistered(address)
         case (.page(let page), .page(let other)):

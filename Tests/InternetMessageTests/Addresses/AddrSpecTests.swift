@@ -1,7 +1,7 @@
 // Addresses of the envelope, their wire form, and the public is_email cases.
 import InternetMessage
-import Testing
 import TestSupport
+import Testing
 
 struct AddrSpecTests {
     @Test(arguments: [
@@ -12,18 +12,29 @@ struct AddrSpecTests {
         ("<\"a b\"@c>", .address(AddrSpec(localPart: "a b", domain: "c"))),
         ("<\"a\\\"@x\"@c>", .address(AddrSpec(localPart: "a\"@x", domain: "c"))),
         ("<a@[192.0.2.1]>", .address(AddrSpec(localPart: "a", domain: "[192.0.2.1]"))),
-        ("<a@[IPv6:2001:db8::1]>", .address(AddrSpec(localPart: "a", domain: "[IPv6:2001:db8::1]"))),
-        ("<jürgen@münchen.example>", .address(AddrSpec(localPart: "jürgen", domain: "münchen.example"))),
-        ("<a@under_score.example>", .address(AddrSpec(localPart: "a", domain: "under_score.example"))),
+        (
+            "<a@[IPv6:2001:db8::1]>",
+            .address(AddrSpec(localPart: "a", domain: "[IPv6:2001:db8::1]"))
+        ),
+        (
+            "<jürgen@münchen.example>",
+            .address(AddrSpec(localPart: "jürgen", domain: "münchen.example"))
+        ),
+        (
+            "<a@under_score.example>",
+            .address(AddrSpec(localPart: "a", domain: "under_score.example"))
+        ),
     ])
     func reversePath_validForm_isRead(_ text: String, _ expected: ReversePath) {
         #expect(AddrSpec.parseReversePath(text) == expected)
     }
 
     @Test(arguments: [
-        "<a@b", "a@b>", "<a>", "a", "<@x>", "<@x:>", "<@x,y:a@b>", "< a@b>", "<a@b >", "<a b@c>", "<a@b,c@d>", "<a@b><c@d>",
+        "<a@b", "a@b>", "<a>", "a", "<@x>", "<@x:>", "<@x,y:a@b>", "< a@b>", "<a@b >", "<a b@c>",
+        "<a@b,c@d>", "<a@b><c@d>",
         "<a..b@c>", "<.a@b>",
-        "<a.@b>", "<a@b.>", "<a@-b>", "<a@b->", "<a@b..c>", "<\"a@b>", "<\"a\"b@c>", "<a@[1.2.3]>", "<a@[1.2.3.4>", "<a(x)@b>",
+        "<a.@b>", "<a@b.>", "<a@-b>", "<a@b->", "<a@b..c>", "<\"a@b>", "<\"a\"b@c>", "<a@[1.2.3]>",
+        "<a@[1.2.3.4>", "<a(x)@b>",
         "<a@b\r\n>", "<a\0@b>",
         "<\"a\r\nb\"@c>", "<<a@b>>", "<a@b!c>",
     ])
@@ -61,16 +72,23 @@ struct AddrSpecTests {
     }
 
     @Test func addrSpec_equality_comparesOctets() {
-        #expect(AddrSpec(localPart: "é", domain: "b") != AddrSpec(localPart: "e\u{301}", domain: "b"))
-        #expect(AddrSpec(localPart: "a", domain: "B.Example") == AddrSpec(localPart: "a", domain: "b.eXample"))
+        #expect(
+            AddrSpec(localPart: "é", domain: "b") != AddrSpec(localPart: "e\u{301}", domain: "b"))
+        #expect(
+            AddrSpec(localPart: "a", domain: "B.Example")
+                == AddrSpec(localPart: "a", domain: "b.eXample"))
         #expect(AddrSpec(localPart: "A", domain: "b") != AddrSpec(localPart: "a", domain: "b"))
-        #expect(Set([AddrSpec(localPart: "a", domain: "B"), AddrSpec(localPart: "a", domain: "b")]).count == 1)
+        #expect(
+            Set([AddrSpec(localPart: "a", domain: "B"), AddrSpec(localPart: "a", domain: "b")])
+                .count == 1)
     }
 
     @Test func addrSpec_localPartOver64Octets_exceedsSMTPLimits() {
         let domain = "d.example"
-        #expect(AddrSpec(localPart: String(repeating: "a", count: 64), domain: domain).fitsSMTPLimits)
-        #expect(!AddrSpec(localPart: String(repeating: "a", count: 65), domain: domain).fitsSMTPLimits)
+        #expect(
+            AddrSpec(localPart: String(repeating: "a", count: 64), domain: domain).fitsSMTPLimits)
+        #expect(
+            !AddrSpec(localPart: String(repeating: "a", count: 65), domain: domain).fitsSMTPLimits)
         #expect(AddrSpec(envelope: String(repeating: "a", count: 65) + "@" + domain) != nil)
     }
 
@@ -89,7 +107,8 @@ struct AddrSpecTests {
             "over-long local parts are in use and are read; fitsSMTPLimits tells"
         case "ISEMAIL_RFC5322_LABEL_TOOLONG", "ISEMAIL_RFC5322_DOMAIN_TOOLONG":
             "no DNS name: told as invalidDomain in headers too"
-        case "ISEMAIL_DEPREC_QP": "quoted NUL, CR and LF are told as invalid, though obs-qp has them"
+        case "ISEMAIL_DEPREC_QP":
+            "quoted NUL, CR and LF are told as invalid, though obs-qp has them"
         case "ISEMAIL_ERR_EXPECTING_QPAIR": "RFC 6532 lets UTF-8 stand in a quoted pair"
         default: nil
         }
@@ -104,17 +123,21 @@ struct AddrSpecTests {
         var differing = [String]()
         for test in cases {
             let isSMTP =
-                ["ISEMAIL_VALID_CATEGORY", "ISEMAIL_DNSWARN", "ISEMAIL_RFC5321"].contains(test.category)
+                ["ISEMAIL_VALID_CATEGORY", "ISEMAIL_DNSWARN", "ISEMAIL_RFC5321"].contains(
+                    test.category)
                 || test.diagnosis == "ISEMAIL_RFC5321_IPV6DEPRECATED"
             let read = AddrSpec(envelope: test.address) != nil
             if read == isSMTP {
                 envelopeAgreed += 1
             } else {
                 let why = reason(test) ?? "?"
-                differing.append("5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(why)")
+                differing.append(
+                    "5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(why)"
+                )
                 #expect(
                     reason(test) != nil,
-                    "5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): read \(read)")
+                    "5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): read \(read)"
+                )
             }
             let list = AddressList.parse(test.address)
             let isLegal = list.isLegal && list.mailboxes.count == 1
@@ -122,13 +145,17 @@ struct AddrSpecTests {
                 headerAgreed += 1
             } else {
                 differing.append(
-                    "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(reason(test) ?? "?")")
+                    "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(reason(test) ?? "?")"
+                )
                 #expect(
                     reason(test) != nil,
-                    "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(list.defects)")
+                    "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(list.defects)"
+                )
             }
         }
-        print("isemail: RFC 5321 \(envelopeAgreed) of \(cases.count), RFC 5322 \(headerAgreed) of \(cases.count)")
+        print(
+            "isemail: RFC 5321 \(envelopeAgreed) of \(cases.count), RFC 5322 \(headerAgreed) of \(cases.count)"
+        )
         for line in differing { print("isemail differs:", line) }
     }
 }

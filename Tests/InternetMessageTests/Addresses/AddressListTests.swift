@@ -1,16 +1,19 @@
 // The lenient reading of address fields, candidates in damaged ones, and writing.
 import InternetMessage
-import Testing
 import TestSupport
+import Testing
 
 struct AddressListTests {
     /// name|address pairs, groups as `name:[…]`.
     private func show(_ list: AddressList) -> String {
-        func show(_ mailbox: Mailbox) -> String { "\(mailbox.displayName ?? "")|\(mailbox.addrSpec)" }
+        func show(_ mailbox: Mailbox) -> String {
+            "\(mailbox.displayName ?? "")|\(mailbox.addrSpec)"
+        }
         return list.addresses.map { address in
             switch address {
             case .mailbox(let mailbox): show(mailbox)
-            case .group(let name, let members): "\(name):[\(members.map(show).joined(separator: " "))]"
+            case .group(let name, let members):
+                "\(name):[\(members.map(show).joined(separator: " "))]"
             }
         }.joined(separator: " ")
     }
@@ -21,8 +24,12 @@ struct AddressListTests {
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
             try #require(fields.count == 3, "\(line)")
             let list = AddressList.parse(TestData.unescaped(fields[0]))
-            #expect(show(list) == String(decoding: TestData.unescaped(fields[1]), as: UTF8.self), "\(line)")
-            #expect(list.defects.map { "\($0)" }.sorted().joined(separator: " ") == fields[2], "\(line)")
+            #expect(
+                show(list) == String(decoding: TestData.unescaped(fields[1]), as: UTF8.self),
+                "\(line)")
+            #expect(
+                list.defects.map { "\($0)" }.sorted().joined(separator: " ") == fields[2], "\(line)"
+            )
         }
         print("addresses: \(lines.count) lists")
     }
@@ -31,8 +38,13 @@ struct AddressListTests {
         let field = HeaderField(bytes: "To: A <a@b>,\r\n \"x\" <@r:c@d> (z), e@f".octets)
         let mailboxes = AddressList.parse(field.rawValue).mailboxes
         #expect(
-            mailboxes.map { String(decoding: field.bytes[$0.range], as: UTF8.self) } == ["A <a@b>", "\"x\" <@r:c@d> (z)", "e@f"])
-        #expect(mailboxes.map { String(decoding: field.bytes[$0.addrSpecRange], as: UTF8.self) } == ["a@b", "c@d", "e@f"])
+            mailboxes.map { String(decoding: field.bytes[$0.range], as: UTF8.self) } == [
+                "A <a@b>", "\"x\" <@r:c@d> (z)", "e@f",
+            ])
+        #expect(
+            mailboxes.map { String(decoding: field.bytes[$0.addrSpecRange], as: UTF8.self) } == [
+                "a@b", "c@d", "e@f",
+            ])
         #expect(mailboxes[1].comment == "z")
     }
 
@@ -56,7 +68,8 @@ struct AddressListTests {
     /// Cases in which that library keeps text that is not an address (URIs, routes, white space),
     /// takes comments into names, or stops at a line break.
     private static let differing: [String] = [
-        "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)", "<@node", "machine(comment)",
+        "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)",
+        "<@node", "machine(comment)",
         "test@test.com\n",
         "Name (comment)", "<a@b.com> =?utf-8", "=?ISO-8859-1?Q =?", "Nathaniel",
     ]
@@ -75,7 +88,9 @@ struct AddressListTests {
             if read == entries.map({ "\($0.name ?? "")|\($0.address ?? "")" }) {
                 agreed += 1
             } else {
-                #expect(Self.differing.contains { test.header.contains($0) }, "\(test.header.debugDescription): \(read)")
+                #expect(
+                    Self.differing.contains { test.header.contains($0) },
+                    "\(test.header.debugDescription): \(read)")
                 print("mail-parser differs:", test.header.debugDescription, read)
             }
         }
@@ -107,7 +122,8 @@ struct AddressListTests {
     }
 
     @Test(arguments: [
-        ("John Doe", "John Doe"), ("John Q. Public", "\"John Q. Public\""), ("Doe, John", "\"Doe, John\""),
+        ("John Doe", "John Doe"), ("John Q. Public", "\"John Q. Public\""),
+        ("Doe, John", "\"Doe, John\""),
         ("a\"b\\c", "\"a\\\"b\\\\c\""),
         ("", ""), ("  ", ""), ("a@b", "\"a@b\""), ("Jürgen", "=?utf-8?q?J=C3=BCrgen?="),
         ("=?utf-8?q?x?=", "=?utf-8?b?PT91dGYtOD9xP3g/PQ==?="),
@@ -122,21 +138,29 @@ struct AddressListTests {
         let alphabet = Array("abc .,;:<>@\"\\()[]=?_äß漢字😀é'-")
         for _ in 0..<1500 {
             let count = Int.random(in: 1...60, using: &random)
-            var name = String((0..<count).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &random)] })
+            var name = String(
+                (0..<count).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
+                })
             name = name.split(separator: " ").joined(separator: " ")
-            let mailbox = Mailbox(displayName: name, addrSpec: AddrSpec(localPart: "a", domain: "b.example"))
+            let mailbox = Mailbox(
+                displayName: name, addrSpec: AddrSpec(localPart: "a", domain: "b.example"))
             let field = HeaderField.addresses("To", [mailbox, mailbox])
             #expect(field.controls.isEmpty)
             let list = AddressList.parse(field.rawValue)
             #expect(list.mailboxes.map { $0.displayName ?? "" } == [name, name], "\(field)")
             #expect(list.isLegal && list.mailboxes.allSatisfy { $0.addrSpec == mailbox.addrSpec })
-            #expect(String(decoding: field.bytes, as: UTF8.self).utf8.split(separator: 10).allSatisfy { $0.count <= 200 })
+            #expect(
+                String(decoding: field.bytes, as: UTF8.self).utf8.split(separator: 10).allSatisfy {
+                    $0.count <= 200
+                })
         }
     }
 
     @Test func addressList_groups_areWrittenAndReadBack() {
         let member = Mailbox(displayName: "A", addrSpec: AddrSpec(localPart: "a", domain: "b"))
-        let list = AddressList(addresses: [.group(name: "My: group", [member]), .group(name: "empty", []), .mailbox(member)])
+        let list = AddressList(addresses: [
+            .group(name: "My: group", [member]), .group(name: "empty", []), .mailbox(member),
+        ])
         #expect(list.serialized == "\"My: group\": A <a@b>;, empty:;, A <a@b>")
         #expect(AddressList.parse(list.serialized).mailboxes.count == 2)
         #expect(AddressList.parse(list.serialized).defects.isEmpty)

@@ -1,21 +1,26 @@
 // Transfer encodings, their offset map, and replacement of single words.
 import InternetMessage
 import Support
-import Testing
 import TestSupport
+import Testing
 
 struct TransferEncodingTests {
     @Test(
         arguments: [
-            ("YWJj", "abc", []), ("YWI=", "ab", []), ("YQ==", "a", []), ("", "", []), ("YW\r\nJj\r\n", "abc", []),
-            ("Y!W@J#j", "abc", [.strayCharacter]), ("YQ==YmM=", "abc", [.dataAfterPadding]), ("YWI", "ab", [.incompleteGroup]),
+            ("YWJj", "abc", []), ("YWI=", "ab", []), ("YQ==", "a", []), ("", "", []),
+            ("YW\r\nJj\r\n", "abc", []),
+            ("Y!W@J#j", "abc", [.strayCharacter]), ("YQ==YmM=", "abc", [.dataAfterPadding]),
+            ("YWI", "ab", [.incompleteGroup]),
             ("YQ", "a", [.incompleteGroup]),
-            ("YQ=", "a", [.incompleteGroup]), ("YWJjZ", "abc", [.incompleteGroup]), ("YR==", "a", [.nonZeroPaddingBits]),
+            ("YQ=", "a", [.incompleteGroup]), ("YWJjZ", "abc", [.incompleteGroup]),
+            ("YR==", "a", [.nonZeroPaddingBits]),
             ("====", "", [.strayPadding]),
             ("YWJj=", "abc", [.strayPadding]), ("YQ===", "a", [.strayPadding]),
             ("YQ=YmM=", "abc", [.incompleteGroup, .dataAfterPadding]),
         ] as [(String, String, Set<TransferDefect>)])
-    func base64_validOrDamaged_isDecodedWithDefects(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
+    func base64_validOrDamaged_isDecodedWithDefects(
+        _ text: String, _ expected: String, _ defects: Set<TransferDefect>
+    ) {
         let plain = Base64.decode(text.octets)
         #expect(plain.bytes == expected.octets && plain.defects == defects)
         let mapped = DecodedText(base64: text.octets[...])
@@ -24,18 +29,23 @@ struct TransferEncodingTests {
 
     @Test(
         arguments: [
-            ("abc", "abc", []), ("a=3Db", "a=b", []), ("a=\r\nb", "ab", []), ("a=\nb", "ab", []), ("a= \t\r\nb", "ab", []),
+            ("abc", "abc", []), ("a=3Db", "a=b", []), ("a=\r\nb", "ab", []), ("a=\nb", "ab", []),
+            ("a= \t\r\nb", "ab", []),
             ("a=C3=A9", "aé", []),
-            ("a=c3=a9", "aé", [.lowercaseEscape]), ("a=zz", "a=zz", [.invalidEscape]), ("a=3", "a=3", [.invalidEscape]),
+            ("a=c3=a9", "aé", [.lowercaseEscape]), ("a=zz", "a=zz", [.invalidEscape]),
+            ("a=3", "a=3", [.invalidEscape]),
             ("a=", "a", [.trailingSoftBreak]),
-            ("a \r\nb", "a\r\nb", [.trailingWhiteSpace]), ("a ", "a", [.trailingWhiteSpace]), ("a=20\r\nb", "a \r\nb", []),
+            ("a \r\nb", "a\r\nb", [.trailingWhiteSpace]), ("a ", "a", [.trailingWhiteSpace]),
+            ("a=20\r\nb", "a \r\nb", []),
             ("é", "é", [.rawOctet]),
             ("a\u{1}", "a\u{1}", [.rawOctet]), ("a b", "a b", []), ("=", "", [.trailingSoftBreak]),
             ("a=\rb", "a=\rb", [.invalidEscape]),
             (String(repeating: "a", count: 77), String(repeating: "a", count: 77), []),
             (String(repeating: "a", count: 78), String(repeating: "a", count: 78), [.longLine]),
         ] as [(String, String, Set<TransferDefect>)])
-    func quotedPrintable_validOrDamaged_isDecodedWithDefects(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
+    func quotedPrintable_validOrDamaged_isDecodedWithDefects(
+        _ text: String, _ expected: String, _ defects: Set<TransferDefect>
+    ) {
         let decoded = QuotedPrintable.decode(text.octets[...])
         #expect(decoded.bytes == expected.octets && decoded.defects == defects)
     }
@@ -59,8 +69,14 @@ struct TransferEncodingTests {
             let quoted = QuotedPrintable.encode(bytes)
             let read = QuotedPrintable.decode(quoted[...])
             #expect(read.bytes == bytes && read.defects.isEmpty)
-            #expect(quoted.split(separator: 10, omittingEmptySubsequences: false).allSatisfy { $0.count <= 77 })
-            #expect(quoted.allSatisfy { ($0 >= 0x20 && $0 < 0x7F) || $0 == 0x0D || $0 == 0x0A || $0 == 0x09 })
+            #expect(
+                quoted.split(separator: 10, omittingEmptySubsequences: false).allSatisfy {
+                    $0.count <= 77
+                })
+            #expect(
+                quoted.allSatisfy {
+                    ($0 >= 0x20 && $0 < 0x7F) || $0 == 0x0D || $0 == 0x0A || $0 == 0x09
+                })
             let raw = randomOctets(&random)
             let encoded = Base64.encode(raw)
             let back = Base64.decode(encoded)
@@ -71,26 +87,35 @@ struct TransferEncodingTests {
         #expect(QuotedPrintable.encode("From x\r\n.\r\na".octets) == "=46rom x\r\n=2E\r\na".octets)
     }
 
-    /// For random damaged input: decoding the raw range of a decoded range gives that range's octets.
+    /// For random damaged input: decoding the raw range of a decoded range
+    /// gives that range's octets.
     @Test func decodedText_randomDamagedInput_mapsToRawOctets() {
         var random = SeededGenerator(seed: 19)
         let alphabet = "YWJjZ012==\r\n !%a".octets
         for _ in 0..<1500 {
-            let text = (0..<Int.random(in: 0...80, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? 0 }
+            let text = (0..<Int.random(in: 0...80, using: &random)).map { _ in
+                alphabet.randomElement(using: &random) ?? 0
+            }
             for decoded in [
-                DecodedText(base64: text[...]), DecodedText(quotedPrintable: text[...]), DecodedText(identity: text[...]),
+                DecodedText(base64: text[...]), DecodedText(quotedPrintable: text[...]),
+                DecodedText(identity: text[...]),
             ] {
-                #expect(decoded.rawOffset(of: decoded.bytes.count) <= text.count && decoded.rawOffset(of: -1) == 0)
+                #expect(
+                    decoded.rawOffset(of: decoded.bytes.count) <= text.count
+                        && decoded.rawOffset(of: -1) == 0)
                 guard !decoded.bytes.isEmpty else { continue }
                 let low = Int.random(in: 0..<decoded.bytes.count, using: &random)
                 let high = Int.random(in: low...decoded.bytes.count, using: &random)
                 let range = decoded.rawRange(of: low..<high)
                 #expect(
-                    range.decoded.lowerBound <= low && range.decoded.upperBound >= high && range.decoded.count <= high - low + 4)
+                    range.decoded.lowerBound <= low && range.decoded.upperBound >= high
+                        && range.decoded.count <= high - low + 4)
                 guard low < high else { continue }
                 let again = decoded.encoding.decode(decoded.raw[range.raw])?.bytes
                 // Alone, white space, CR or "=" at the end of the piece would have another meaning.
-                if let last = decoded.bytes[range.decoded].last, !last.isFoldingWhiteSpace, last != UInt8(ascii: "=") {
+                if let last = decoded.bytes[range.decoded].last, !last.isFoldingWhiteSpace,
+                    last != UInt8(ascii: "=")
+                {
                     #expect(again == Array(decoded.bytes[range.decoded]))
                 }
                 #expect(decoded.rawOffset(of: low) == range.raw.lowerBound)
@@ -104,7 +129,9 @@ struct TransferEncodingTests {
         let at = 6..<17
         #expect(String(decoding: text.bytes[at], as: UTF8.self) == "a@b.example")
         let replaced = text.replacing([.init(at, "x=y".octets)])
-        #expect(String(decoding: replaced, as: UTF8.self) == "Hello =\r\nx=3Dy, =C3=A9=\r\n weird =zz   \r\nend")
+        #expect(
+            String(decoding: replaced, as: UTF8.self)
+                == "Hello =\r\nx=3Dy, =C3=A9=\r\n weird =zz   \r\nend")
         #expect(text.replacing([]) == raw)
         let identity = DecodedText(identity: "ab cd ef".octets[...])
         #expect(identity.replacing([.init(0..<2, "X".octets), .init(6..<8, [])]) == "X cd ".octets)
@@ -125,15 +152,22 @@ struct TransferEncodingTests {
                 continue
             }
             let new = "new word é ".octets
-            let edits = [DecodedText.Replacement(low..<middle, new), .init(high..<high, "!".octets)]
-            let expected = Array(bytes[..<low]) + new + bytes[middle..<high] + "!".octets + bytes[high...]
+            let edits = [
+                DecodedText.Replacement(low..<middle, new), .init(high..<high, "!".octets),
+            ]
+            let expected =
+                Array(bytes[..<low]) + new + bytes[middle..<high] + "!".octets + bytes[high...]
             for encoding in [TransferEncoding.base64, .quotedPrintable, .eightBit] {
-                guard let raw = encoding.encode(bytes), let text = encoding.decode(raw[...]) else { continue }
+                guard let raw = encoding.encode(bytes), let text = encoding.decode(raw[...]) else {
+                    continue
+                }
                 let replaced = text.replacing(edits)
                 #expect(encoding.decode(replaced[...])?.bytes == expected, "\(encoding)")
                 if !encoding.isIdentity {
                     #expect(
-                        replaced.split(separator: 10, omittingEmptySubsequences: false).allSatisfy { $0.count <= 77 },
+                        replaced.split(separator: 10, omittingEmptySubsequences: false).allSatisfy {
+                            $0.count <= 77
+                        },
                         "\(encoding)")
                 }
             }
@@ -142,7 +176,8 @@ struct TransferEncodingTests {
 
     @Test(
         arguments: [
-            ("base64", .base64), (" BASE64 (c)", .base64), ("quoted-printable", .quotedPrintable), ("7bit", .sevenBit),
+            ("base64", .base64), (" BASE64 (c)", .base64), ("quoted-printable", .quotedPrintable),
+            ("7bit", .sevenBit),
             ("8BIT", .eightBit), ("binary;", .binary),
             ("", .sevenBit), ("x-uuencode", .unknown("x-uuencode")),
         ] as [(String, TransferEncoding)])

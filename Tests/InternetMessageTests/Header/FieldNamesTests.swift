@@ -1,14 +1,15 @@
 // Code that reads many octets at a time, or names by number, gives the same result as the simple
 // method.
 import InternetMessage
-import Testing
 import TestSupport
+import Testing
 
 struct FieldNamesTests {
     @Test func fieldNameSet_nameInAnyCase_isFound() {
         let set: FieldNameSet = ["From", "to", "X-Long-Name", "cc", "TO"]
         for (name, isThere) in [
-            ("from", true), ("FROM", true), ("To", true), ("tO", true), ("x-long-name", true), ("CC", true), ("", false),
+            ("from", true), ("FROM", true), ("To", true), ("tO", true), ("x-long-name", true),
+            ("CC", true), ("", false),
             ("fro", false),
             ("form", false), ("frOm1", false), ("x-long-namf", false), ("bc", false),
             (String(repeating: "x", count: 5000), false),
@@ -67,7 +68,8 @@ struct FieldNamesTests {
             if octet == 0x0A || octet == 0x0D && next == 0x0A {
                 if octet == 0x0A { found.insert(.bareLF) } else { index += 1 }
                 if isBlankContinuation { found.insert(.emptyContinuation) }
-                isBlankContinuation = index < bytes.count && (bytes[index] == 0x20 || bytes[index] == 0x09)
+                isBlankContinuation =
+                    index < bytes.count && (bytes[index] == 0x20 || bytes[index] == 0x09)
                 if !isBlankContinuation { found.insert(.lineBreak) }
             } else if octet == 0x0D {
                 found.insert(.bareCR)
@@ -84,21 +86,27 @@ struct FieldNamesTests {
 
     @Test func headerControls_anyPosition_areFound() {
         var generator = SeededGenerator(seed: 12)
-        let octets: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x20, 0x20, 0x09, 0, 0x1F, 0x7F, 0x61, 0x80, 0xFF]
+        let octets: [UInt8] = [
+            0x0D, 0x0A, 0x0D, 0x0A, 0x20, 0x20, 0x09, 0, 0x1F, 0x7F, 0x61, 0x80, 0xFF,
+        ]
         for round in 0..<4000 {
             var bytes = [UInt8](repeating: 0x61, count: round % 70)
             for _ in 0..<(round % 9) where !bytes.isEmpty {
-                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = octets.randomElement(using: &generator) ?? 0
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] =
+                    octets.randomElement(using: &generator) ?? 0
             }
             #expect(HeaderControls(scanning: bytes[...]) == plainControls(bytes), "\(bytes)")
-            #expect(HeaderControls(scanning: ([1] + bytes)[1...]) == plainControls(bytes), "\(bytes)")
+            #expect(
+                HeaderControls(scanning: ([1] + bytes)[1...]) == plainControls(bytes), "\(bytes)")
         }
         // Each octet alone, at each position of a block.
         for octet in UInt8.min...UInt8.max {
             for place in 0..<33 {
                 var bytes = [UInt8](repeating: 0x61, count: 33)
                 bytes[place] = octet
-                #expect(HeaderControls(scanning: bytes[...]) == plainControls(bytes), "\(octet) at \(place)")
+                #expect(
+                    HeaderControls(scanning: bytes[...]) == plainControls(bytes),
+                    "\(octet) at \(place)")
             }
         }
     }
@@ -109,7 +117,8 @@ struct FieldNamesTests {
                 var bytes = [UInt8](repeating: 0x61, count: 33)
                 bytes[place] = octet
                 let isBreak = octet == 0x0D || octet == 0x0A
-                #expect(bytes.withUnsafeBufferPointer { $0.firstLineBreak() } == (isBreak ? place : 33))
+                #expect(
+                    bytes.withUnsafeBufferPointer { $0.firstLineBreak() } == (isBreak ? place : 33))
                 #expect(bytes.withUnsafeBufferPointer { $0.firstLineBreak(from: place + 1) } == 33)
             }
         }

@@ -1,7 +1,7 @@
 // Splitting messages, header fields, and folding.
 import InternetMessage
-import Testing
 import TestSupport
+import Testing
 
 struct MessageTests {
     @Test func message_firstEmptyLine_endsHeader() {
@@ -24,13 +24,16 @@ struct MessageTests {
 
     @Test(
         arguments: [
-            ("A: 1\r\nno colon\r\n\r\n", [.lineWithoutColon]), (": x\r\n\r\n", [.emptyName]), ("A b: x\r\n\r\n", [.invalidName]),
+            ("A: 1\r\nno colon\r\n\r\n", [.lineWithoutColon]), (": x\r\n\r\n", [.emptyName]),
+            ("A b: x\r\n\r\n", [.invalidName]),
             ("\u{E4}: x\r\n\r\n", [.eightBitName]),
-            ("A : x\r\n\r\n", [.spaceBeforeColon]), (" A: x\r\n\r\n", [.leadingContinuation, .invalidName]),
+            ("A : x\r\n\r\n", [.spaceBeforeColon]),
+            (" A: x\r\n\r\n", [.leadingContinuation, .invalidName]),
             ("A: x\r\n \t\r\n\r\n", [.whiteSpaceOnlyLine]),
             ("A: \0\r\n\r\n", [.nul]), ("A: \rx\r\n\r\n", [.bareCR]), ("A: x\n\r\n", [.bareLF]),
             ("A: \u{1}\r\n\r\n", [.controlCharacter]),
-            ("A: x", [.unterminatedLine]), ("A: " + String(repeating: "x", count: 996) + "\r\n\r\n", [.longLine]),
+            ("A: x", [.unterminatedLine]),
+            ("A: " + String(repeating: "x", count: 996) + "\r\n\r\n", [.longLine]),
             ("A:\r\n\r\n", []), ("", []), ("\r\n", []),
             ("A: é\r\n\r\n", []),
         ] as [(String, Set<MessageDefect>)])
@@ -54,7 +57,9 @@ struct MessageTests {
         #expect(controls("A: b\r\n \r\n c") == .emptyContinuation)
         #expect(controls("A: b\r\n ") == .emptyContinuation)
         #expect(controls("A: \u{7F}") == .otherControl)
-        #expect(HeaderField(bytes: "S: =?utf-8?q?=C3=A9?=\r\n =?utf-8?q?x?= y".octets).decodedValue == "éx y")
+        #expect(
+            HeaderField(bytes: "S: =?utf-8?q?=C3=A9?=\r\n =?utf-8?q?x?= y".octets).decodedValue
+                == "éx y")
     }
 
     @Test func headerField_folded_keepsLinesShortAndTextWhole() {
@@ -74,7 +79,10 @@ struct MessageTests {
         #expect(HeaderField.folding("A", "b\r\nBcc: c\0").bytes == "A: b  Bcc: c".octets)
         let quoted = "\"" + String(repeating: "wort ", count: 1000) + "\""
         let field = HeaderField.folding("A", quoted)
-        #expect(String(decoding: field.bytes, as: UTF8.self).utf8.split(separator: 10).allSatisfy { $0.count <= 999 })
+        #expect(
+            String(decoding: field.bytes, as: UTF8.self).utf8.split(separator: 10).allSatisfy {
+                $0.count <= 999
+            })
         #expect(String(decoding: field.unfoldedBytes, as: UTF8.self) == " " + quoted)
     }
 }

@@ -1,7 +1,7 @@
 // Content-Type, Content-Disposition and parameters.
 import InternetMessage
-import Testing
 import TestSupport
+import Testing
 
 struct ContentTypeTests {
     @Test(
@@ -35,7 +35,10 @@ struct ContentTypeTests {
             ("a/b; x=\u{1}", "a/b", "x=\u{1}", [.controlCharacter, .unquotedSpecials]),
             ("a/b; x=é", "a/b", "x=é", [.rawEightBit]),
             // Names are octets: these two are equal to Swift's String.
-            ("a/b; x\u{e9}=1; xe\u{301}=2; \u{212A}=3; k=4", "a/b", "x\u{e9}=1 xe\u{301}=2 \u{212A}=3 k=4", [.rawEightBit]),
+            (
+                "a/b; x\u{e9}=1; xe\u{301}=2; \u{212A}=3; k=4", "a/b",
+                "x\u{e9}=1 xe\u{301}=2 \u{212A}=3 k=4", [.rawEightBit]
+            ),
             ("a/b; x=a@b", "a/b", "x=a@b", [.unquotedSpecials]),
             ("text", "text/plain", "charset=us-ascii", [.invalidValue]),
             ("", "text/plain", "charset=us-ascii", [.invalidValue]),
@@ -48,14 +51,18 @@ struct ContentTypeTests {
         let read = ContentType.parse(text)
         #expect("\(read.type)/\(read.subtype)" == type)
         if !defects.contains(.invalidValue) {
-            #expect(read.parameters.list.map { "\($0.name.text)=\($0.value)" }.joined(separator: " ") == parameters)
+            #expect(
+                read.parameters.list.map { "\($0.name.text)=\($0.value)" }.joined(separator: " ")
+                    == parameters)
         }
         #expect(read.defects == defects)
     }
 
     @Test func contentDisposition_value_isReadWithParameters() {
         let read = ContentDisposition.parse("Attachment; filename=\"a b.txt\"; size=3")
-        #expect(read.disposition == "attachment" && read.filename == "a b.txt" && read.parameters["SIZE"] == "3")
+        #expect(
+            read.disposition == "attachment" && read.filename == "a b.txt"
+                && read.parameters["SIZE"] == "3")
         #expect(ContentDisposition.parse("; filename=x").disposition == "attachment")
         #expect(ContentDisposition.parse("; filename=x").defects == [.invalidValue])
     }
@@ -73,8 +80,12 @@ struct ContentTypeTests {
             type.parameters["charset"] = "utf-8"
             let field = HeaderField.folding("Content-Type", type.serialized)
             let read = ContentType.parse(field.rawValue)
-            #expect(read.parameters["name"]?.utf8.elementsEqual(value.utf8) == true, "\(type.serialized)")
-            #expect(read.parameters["charset"] == "utf-8" && read.defects.isEmpty, "\(type.serialized) \(read.defects)")
+            #expect(
+                read.parameters["name"]?.utf8.elementsEqual(value.utf8) == true,
+                "\(type.serialized)")
+            #expect(
+                read.parameters["charset"] == "utf-8" && read.defects.isEmpty,
+                "\(type.serialized) \(read.defects)")
         }
     }
 
@@ -90,30 +101,41 @@ struct ContentTypeTests {
 
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
     func contentType_publicCases_agreeWithMailParser() throws {
-        let cases = try TestData.json("address/mail-parser/content_type.json", as: [ParserCase].self)
+        let cases = try TestData.json(
+            "address/mail-parser/content_type.json", as: [ParserCase].self)
         try #require(!cases.isEmpty)
         var agreed = 0
         for test in cases {
             guard let expected = test.expected else {
-                #expect(ContentType.parse(test.header).defects.contains(.invalidValue), "\(test.header.debugDescription)")
+                #expect(
+                    ContentType.parse(test.header).defects.contains(.invalidValue),
+                    "\(test.header.debugDescription)")
                 agreed += 1
                 continue
             }
-            let wanted = (expected.attributes ?? []).filter { !($0.first ?? "").hasSuffix("-language") }
-                .map { "\($0.first ?? "")=\($0.last ?? "")" }.sorted()
+            let wanted = (expected.attributes ?? []).filter {
+                !($0.first ?? "").hasSuffix("-language")
+            }
+            .map { "\($0.first ?? "")=\($0.last ?? "")" }.sorted()
             let parameters: MIMEParameters
             if let subtype = expected.c_subtype {
                 let read = ContentType.parse(test.header)
                 parameters = read.parameters
                 if !read.defects.contains(.invalidValue) {
                     #expect(
-                        "\(read.type)/\(read.subtype)" == "\(expected.c_type)/\(subtype)".lowercased() || subtype.contains("/"))
+                        "\(read.type)/\(read.subtype)"
+                            == "\(expected.c_type)/\(subtype)".lowercased() || subtype.contains("/")
+                    )
                 }
             } else {
                 parameters = ContentDisposition.parse(test.header).parameters
             }
             let read = parameters.list.map { "\($0.name.text)=\($0.value)" }.sorted()
-            if read == wanted { agreed += 1 } else { print("mail-parser differs:", test.header.debugDescription, read, wanted) }
+            if read == wanted {
+                agreed += 1
+            } else {
+                print("mail-parser differs:", test.header.debugDescription, read, wanted)
+            }
         }
         print("mail-parser: \(agreed) of \(cases.count) content types")
         #expect(agreed * 100 >= cases.count * 88)

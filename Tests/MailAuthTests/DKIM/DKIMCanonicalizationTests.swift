@@ -4,8 +4,8 @@
 import InternetMessage
 import MailCrypto
 import Support
-import Testing
 import TestSupport
+import Testing
 
 @testable import MailAuth
 
@@ -18,7 +18,9 @@ struct DKIMCanonicalizationTests {
             if kind == .relaxed, body[index] == 32 || body[index] == 9 {
                 var next = index
                 while next < body.count, body[next] == 32 || body[next] == 9 { next += 1 }
-                if !(next + 1 < body.count && body[next] == 13 && body[next + 1] == 10) { output.append(32) }
+                if !(next + 1 < body.count && body[next] == 13 && body[next + 1] == 10) {
+                    output.append(32)
+                }
                 index = next
             } else {
                 output.append(body[index])
@@ -33,7 +35,8 @@ struct DKIMCanonicalizationTests {
     func canonicalBody_anyChunks_matchesPlainReading(kind: DKIMCanonicalization) {
         var generator = SeededGenerator(seed: 7)
         let alphabets: [[UInt8]] = [
-            [32, 9, 13, 10, 97], [13, 10], [32, 9], [97, 98, 99, 100, 101, 32, 102, 103, 13, 10], [32, 13],
+            [32, 9, 13, 10, 97], [13, 10], [32, 9], [97, 98, 99, 100, 101, 32, 102, 103, 13, 10],
+            [32, 13],
             [0, 11, 12, 31, 32, 33, 255, 10],
         ]
         for round in 0..<3000 {
@@ -51,7 +54,8 @@ struct DKIMCanonicalizationTests {
             for chunk in [1, 2, 3, 5, 16, 17, 18, 33, 1000] {
                 let output = canonicalBody(kind, body, chunk: chunk)
                 guard output == expected else {
-                    Issue.record("\(kind) of \(body) in chunks of \(chunk): \(output), not \(expected)")
+                    Issue.record(
+                        "\(kind) of \(body) in chunks of \(chunk): \(output), not \(expected)")
                     return
                 }
             }
@@ -73,14 +77,19 @@ struct DKIMCanonicalizationTests {
         var body = [UInt8]()
         for length in [2047, 2048, 2049, 16383, 16384, 16385, 40000] {
             body +=
-                [UInt8](repeating: 0x61, count: length) + [32, 32, 13, 10] + [UInt8](repeating: 32, count: length) + [
+                [UInt8](repeating: 0x61, count: length) + [32, 32, 13, 10]
+                + [UInt8](repeating: 32, count: length) + [
                     13, 10, 13, 10,
                 ]
-            body += (0..<length).map { _ in [97, 32, 98, 99][Int.random(in: 0..<4, using: &generator)] }
+            body += (0..<length).map { _ in
+                [97, 32, 98, 99][Int.random(in: 0..<4, using: &generator)]
+            }
         }
         for kind in [DKIMCanonicalization.simple, .relaxed] {
             let expected = plain(kind, body)
-            for chunk in [1000, 2048, 65536, 1 << 20] { #expect(canonicalBody(kind, body, chunk: chunk) == expected) }
+            for chunk in [1000, 2048, 65536, 1 << 20] {
+                #expect(canonicalBody(kind, body, chunk: chunk) == expected)
+            }
         }
     }
 
@@ -92,7 +101,9 @@ struct DKIMCanonicalizationTests {
         // RFC 6376 sections 3.4.3 and 3.4.4.
         let simple = DKIMBodyHashes([.init(canonicalization: .simple, length: nil)]).finish()
         #expect(
-            simple.values.map { Base64.encodeUnbroken($0.sha256) } == [Array("frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=".utf8)]
+            simple.values.map { Base64.encodeUnbroken($0.sha256) } == [
+                Array("frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=".utf8)
+            ]
         )
         let relaxed = DKIMBodyHashes([.init(canonicalization: .relaxed, length: nil)]).finish()
         #expect(
@@ -125,10 +136,13 @@ struct DKIMCanonicalizationTests {
         #expect(tags["b"].map { Array($0.value) } == Array("x\r\n\ty".utf8))
         #expect(tags["c"]?.value.isEmpty == true && tags["A"] == nil)
         for text in [
-            "", ";", "a", "=1", "a b=1", "a=1;;", "a=1;b", "a=1;a=2", "1a=1", "a=1\r\n", "a=1\r\nb=2", "a=1\n ;b=1", "a=\r",
+            "", ";", "a", "=1", "a b=1", "a=1;;", "a=1;b", "a=1;a=2", "1a=1", "a=1\r\n",
+            "a=1\r\nb=2", "a=1\n ;b=1", "a=\r",
             "a=\u{0}", "a=\u{7F}",
         ] {
-            #expect(throws: DKIMSyntaxError.self, "\(text)") { try DKIMTagList(Array(text.utf8)[...]) }
+            #expect(throws: DKIMSyntaxError.self, "\(text)") {
+                try DKIMTagList(Array(text.utf8)[...])
+            }
         }
     }
 
@@ -138,7 +152,8 @@ struct DKIMCanonicalizationTests {
         #expect(decode(" Z\r\n m\t9v Yg = = ") == Array("foob".utf8))
         #expect(decode("Zm9vYmE=") == Array("fooba".utf8))
         for text in [
-            "", " ", "Z", "Zm", "Zm9", "Zm9=v", "Zg=", "Zg===", "Zm9v=", "Zm9v====", "=", "====", "Zm9-", "Zm9_", "Zm.9v",
+            "", " ", "Z", "Zm", "Zm9", "Zm9=v", "Zg=", "Zg===", "Zm9v=", "Zm9v====", "=", "====",
+            "Zm9-", "Zm9_", "Zm.9v",
             "Zg==Zg==",
         ] {
             #expect(decode(text) == nil, "\(text)")
@@ -157,10 +172,12 @@ struct DKIMCanonicalizationTests {
             "v=1; a=ed25519-sha256; c=relaxed/relaxed; d=app.example; i=a@app.example; s=s; t=1; l=20; "
             + "h=from:to:subject; bh={bh}; b={b}"
         let good = try DKIMForge.sign(
-            DKIMForge.message, template, header: .relaxed, body: .relaxed, length: 20, names: ["from", "to", "subject"]
+            DKIMForge.message, template, header: .relaxed, body: .relaxed, length: 20,
+            names: ["from", "to", "subject"]
         ).bytes
         #expect(DKIMTestMessage(good).verify(dns).map(\.result) == [.pass])
-        let key = Array("v=DKIM1; k=ed25519; h=sha256; t=s; s=email; p=\(try DKIMForge.publicKey())".utf8)
+        let key = Array(
+            "v=DKIM1; k=ed25519; h=sha256; t=s; s=email; p=\(try DKIMForge.publicKey())".utf8)
         var generator = SeededGenerator(seed: 9)
         let interesting: [UInt8] = [0, 9, 10, 13, 32, 45, 58, 59, 61, 64, 127, 128, 255]
         func mutate(_ bytes: [UInt8]) -> [UInt8] {
@@ -172,7 +189,8 @@ struct DKIMCanonicalizationTests {
                 case 0: bytes[index] = octet
                 case 1: bytes.insert(octet, at: index)
                 case 2: bytes.remove(at: index)
-                case 3: bytes.insert(contentsOf: bytes[index..<min(bytes.count, index + 20)], at: index)
+                case 3:
+                    bytes.insert(contentsOf: bytes[index..<min(bytes.count, index + 20)], at: index)
                 default: bytes.removeSubrange(index..<min(bytes.count, index + 30))
                 }
                 if bytes.isEmpty { bytes = [octet] }
@@ -182,11 +200,14 @@ struct DKIMCanonicalizationTests {
         var results: [DKIMResult: Int] = [:]
         for round in 0..<4000 {
             let message = DKIMTestMessage(round % 4 == 0 ? good : mutate(good))
-            let keyed = round % 4 == 0 ? DKIMTestDNS([DKIMForge.keyName: .records([.txt(mutate(key))])]) : dns
+            let keyed =
+                round % 4 == 0
+                ? DKIMTestDNS([DKIMForge.keyName: .records([.txt(mutate(key))])]) : dns
             let findings = message.verify(keyed)
             for finding in findings { results[finding.result, default: 0] += 1 }
             #expect(message.verify(keyed, chunk: 1 + round % 9) == findings)
         }
-        #expect(results[.permerror, default: 0] > 100 && results[.fail, default: 0] > 100, "\(results)")
+        #expect(
+            results[.permerror, default: 0] > 100 && results[.fail, default: 0] > 100, "\(results)")
     }
 }

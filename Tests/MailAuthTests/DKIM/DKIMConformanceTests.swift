@@ -42,23 +42,31 @@ private struct Case: Decodable {
     let now: Int64?
 }
 
-@Suite(.blocking, .enabled(if: DKIMConformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
+@Suite(
+    .blocking,
+    .enabled(
+        if: DKIMConformance.isPresent, "skipped: no conformance folder (set POSTERN_CONFORMANCE)"))
 struct DKIMConformanceTests {
     @Test func verification_publicCases_givesExpectedVerdict() throws {
         let folder = DKIMConformance.folder.appendingPathComponent("dkim")
-        let cases = try JSONDecoder().decode([Case].self, from: Data(contentsOf: folder.appendingPathComponent("cases.json")))
-            .filter(\.usable)
+        let cases = try JSONDecoder().decode(
+            [Case].self, from: Data(contentsOf: folder.appendingPathComponent("cases.json"))
+        )
+        .filter(\.usable)
         #expect(!cases.isEmpty)
         var right = 0
         for test in cases {
-            let message = DKIMTestMessage(try [UInt8](Data(contentsOf: folder.appendingPathComponent(test.message_file))))
+            let message = DKIMTestMessage(
+                try [UInt8](Data(contentsOf: folder.appendingPathComponent(test.message_file))))
             let dns = DKIMTestDNS(test.dns.mapValues(\.dnsAnswer))
             let now = test.now ?? Self.present
             let findings = message.verify(dns, now: now)
             let results = findings.map(\.result)
             let verdict =
                 results.isEmpty
-                ? "none" : results.contains(.pass) ? "pass" : results.contains(.temperror) ? "temperror" : "notpass"
+                ? "none"
+                : results.contains(.pass)
+                    ? "pass" : results.contains(.temperror) ? "temperror" : "notpass"
             #expect(verdict == test.verdict, "\(test.suite) \(test.name): \(findings)")
             right += verdict == test.verdict ? 1 : 0
             for chunk in [1, 7] { #expect(message.verify(dns, now: now, chunk: chunk) == findings) }
@@ -72,19 +80,23 @@ struct DKIMConformanceTests {
 
     @Test func canonicalization_publicPairs_givesExpectedOctets() throws {
         let folder = DKIMConformance.folder.appendingPathComponent("dkim/canonicalization")
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("email.") }.sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+            $0.hasPrefix("email.")
+        }.sorted()
         #expect(!names.isEmpty)
         var pairs = 0
         for name in names {
             let number = name.dropFirst("email.".count)
             // The messages have bare LF, and one has bare CRs that belong to its text.
-            let source = try [UInt8](Data(contentsOf: folder.appendingPathComponent(name))).flatMap {
+            let source = try [UInt8](Data(contentsOf: folder.appendingPathComponent(name))).flatMap
+            {
                 $0 == 10 ? [13, 10] : [$0]
             }
             let message = DKIMTestMessage(source)
             var good = true
             for (kind, word) in [(DKIMCanonicalization.simple, "simple"), (.relaxed, "relaxed")] {
-                let expected = try [UInt8](Data(contentsOf: folder.appendingPathComponent("\(word).expected.\(number)")))
+                let expected = try [UInt8](
+                    Data(contentsOf: folder.appendingPathComponent("\(word).expected.\(number)")))
                 for chunk in [1, 2, 3, 16, 17, 64, 65536] {
                     var output = [UInt8]()
                     for field in message.header.fields {

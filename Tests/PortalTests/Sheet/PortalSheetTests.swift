@@ -4,8 +4,8 @@ import Accounts
 import Database
 import Foundation
 import HTTP
-import Support
 import SignIn
+import Support
 import TestSupport
 import Testing
 
@@ -17,13 +17,19 @@ struct SheetFixture {
     let fixture: PortalFixture
     let secret: String
 
-    static func with(_ signUp: SignUpRules = .closed, _ body: (SheetFixture) async throws -> Void) async throws {
+    static func with(
+        _ signUp: SignUpRules = .closed, _ body: (SheetFixture) async throws -> Void
+    ) async throws {
         try await PortalFixture.with(signUp: signUp) { fixture in
             let (store, change) = (fixture.store, PortalFixture.change)
-            try store.clients.addRedirect(team: "juice", clientID: "com.juice.app", uri: redirect, change)
+            try store.clients.addRedirect(
+                team: "juice", clientID: "com.juice.app", uri: redirect, change)
             _ = try store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, change)
-            try store.clients.addRedirect(team: "soda", clientID: "com.soda.app", uri: redirect, change)
-            let secret = try store.openIDClients.issueSecret(team: "soda", clientID: "com.soda.app", change).secret
+            try store.clients.addRedirect(
+                team: "soda", clientID: "com.soda.app", uri: redirect, change)
+            let secret = try store.openIDClients.issueSecret(
+                team: "soda", clientID: "com.soda.app", change
+            ).secret
             try await body(SheetFixture(fixture: fixture, secret: secret))
         }
     }
@@ -31,7 +37,8 @@ struct SheetFixture {
     /// Sends a request as com.soda.app, which no user of the fixture uses yet.
     static func query(_ changes: [String: String?] = [:]) -> String {
         var values = [
-            "client_id": "com.soda.app", "redirect_uri": redirect, "response_type": "code", "scope": "openid email name",
+            "client_id": "com.soda.app", "redirect_uri": redirect, "response_type": "code",
+            "scope": "openid email name",
             "state": "s-1", "nonce": "n-1",
         ]
         for (name, value) in changes { values[name] = value }
@@ -49,7 +56,8 @@ struct SheetFixture {
     static func request(_ browser: Browser) throws -> String {
         try #require(
             browser.page.first(/name="request" value="([A-Za-z0-9_-]+)"/),
-            "\(browser.page.status) \(browser.page.text.components(separatedBy: "<main").last ?? "")")
+            "\(browser.page.status) \(browser.page.text.components(separatedBy: "<main").last ?? "")"
+        )
     }
 
     /// Signs in by a code on the open sign-in page.
@@ -63,7 +71,9 @@ struct SheetFixture {
     }
 
     /// Presses a button of the consent page: the answer to the app.
-    func press(_ browser: Browser, _ decision: String, _ fields: [String: String] = [:]) async throws -> [String: String] {
+    func press(
+        _ browser: Browser, _ decision: String, _ fields: [String: String] = [:]
+    ) async throws -> [String: String] {
         var fields = fields
         fields["decision"] = decision
         fields["request"] = try Self.request(browser)
@@ -73,22 +83,28 @@ struct SheetFixture {
     }
 
     static func answer(_ browser: Browser) throws -> [String: String] {
-        let location = try #require(browser.page.location, "\(browser.page.status) \(browser.page.text)")
+        let location = try #require(
+            browser.page.location, "\(browser.page.status) \(browser.page.text)")
         try #require(location.hasPrefix("\(redirect)?"))
-        let pairs = try #require(FormEncoding.pairs(location.dropFirst(redirect.count + 1).utf8, maximum: 10))
-        return Dictionary(pairs.map { ($0.name.text, $0.value.text) }, uniquingKeysWith: { first, _ in first })
+        let pairs = try #require(
+            FormEncoding.pairs(location.dropFirst(redirect.count + 1).utf8, maximum: 10))
+        return Dictionary(
+            pairs.map { ($0.name.text, $0.value.text) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// The claims that the app's backend gets for a code.
     func claims(_ code: String?) async throws -> JSONObject {
         let body = FormEncoding.encode([
-            ("grant_type", "authorization_code"), ("code", try #require(code)), ("redirect_uri", Self.redirect),
+            ("grant_type", "authorization_code"), ("code", try #require(code)),
+            ("redirect_uri", Self.redirect),
             ("client_id", "com.soda.app"), ("client_secret", secret),
         ])
         let answer = try await fixture.ask(
-            .post, "/auth/token", headers: [.contentType: "application/x-www-form-urlencoded"], body: body)
+            .post, "/auth/token", headers: [.contentType: "application/x-www-form-urlencoded"],
+            body: body)
         try #require(answer.status == 200, "\(answer.text)")
-        let token = try #require(try StrictJSON.parseObject(Array(answer.text.utf8), limit: 100_000)["id_token"]?.string)
+        let token = try #require(
+            try StrictJSON.parseObject(Array(answer.text.utf8), limit: 100_000)["id_token"]?.string)
         let payload = try #require(Base64URL.decode(token.split(separator: ".")[1].utf8))
         return try StrictJSON.parseObject(payload, limit: 100_000)
     }
@@ -97,9 +113,11 @@ struct SheetFixture {
 @Suite(.blocking) struct PortalSheetTests {
     /// Keyboards put other spaces than ASCII's around a name; within the name they stay.
     @Test func choice_spacesAroundAName_areLeftOut() throws {
-        let form = try FormBody("first_name=%E3%80%80Anna%C2%A0Mary%C2%A0&last_name=%E3%80%80".utf8, maximum: 5)
+        let form = try FormBody(
+            "first_name=%E3%80%80Anna%C2%A0Mary%C2%A0&last_name=%E3%80%80".utf8, maximum: 5)
         #expect(SheetChoice(form).name == PersonName(given: "Anna\u{A0}Mary", family: nil))
-        #expect(PersonName(given: "\u{E9}", family: nil) != PersonName(given: "e\u{301}", family: nil))
+        #expect(
+            PersonName(given: "\u{E9}", family: nil) != PersonName(given: "e\u{301}", family: nil))
     }
 
     /// A browser must not get JSON.
@@ -109,10 +127,15 @@ struct SheetFixture {
                 try connection.run("ALTER TABLE pending_requests RENAME TO gone")
             }
             for path in ["/auth/authorize?\(SheetFixture.query())", "/auth/end-session"] {
-                let page = try await Browser(sheet.fixture).get(path, headers: ["Accept": "text/html", "Accept-Language": "fr"])
-                #expect(page.status == 500 && page.text.contains("<html lang=\"fr\"") && page.text.contains("/me/style"))
+                let page = try await Browser(sheet.fixture).get(
+                    path, headers: ["Accept": "text/html", "Accept-Language": "fr"])
+                #expect(
+                    page.status == 500 && page.text.contains("<html lang=\"fr\"")
+                        && page.text.contains("/me/style"))
                 let program = try await Browser(sheet.fixture).get(path)
-                #expect(program.status == 500 && program.header("Content-Type") == "application/problem+json")
+                #expect(
+                    program.status == 500
+                        && program.header("Content-Type") == "application/problem+json")
             }
         }
     }
@@ -125,7 +148,8 @@ struct SheetFixture {
             #expect(anna.page.text.contains("<h1>Continue to Soda</h1>"))
             #expect(anna.page.text.contains(#"value="hide" checked>"#))
             #expect(anna.page.text.contains("Your inbox is anna@home.example."))
-            let answer = try await sheet.press(anna, "continue", ["email": "hide", "first_name": "Anna", "last_name": "Li"])
+            let answer = try await sheet.press(
+                anna, "continue", ["email": "hide", "first_name": "Anna", "last_name": "Li"])
             #expect(answer["state"] == "s-1" && answer["iss"] == PortalFixture.url)
             let claims = try await sheet.claims(answer["code"])
             #expect(claims["email"]?.string?.hasSuffix("@relay.example") == true)
@@ -142,12 +166,14 @@ struct SheetFixture {
     @Test func consent_addressShared_givesChosenInbox() async throws {
         try await SheetFixture.with { sheet in
             _ = try sheet.fixture.store.inboxes.add(
-                user: "anna", try PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false,
+                user: "anna", try PortalFixture.inbox("anna@work.example"), isVerified: true,
+                isReplyOnly: false,
                 PortalFixture.change)
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna)
             try await sheet.signIn(anna)
-            #expect(anna.page.text.contains(#"<option value="1" selected>anna@home.example</option>"#))
+            #expect(
+                anna.page.text.contains(#"<option value="1" selected>anna@home.example</option>"#))
             let answer = try await sheet.press(anna, "continue", ["email": "share", "inbox": "2"])
             #expect(try await sheet.claims(answer["code"])["email"]?.string == "anna@work.example")
         }
@@ -161,11 +187,14 @@ struct SheetFixture {
             let request = try SheetFixture.request(anna)
             for inbox in ["2", "999999", "-1"] {
                 let page = try await anna.submit(
-                    "/sign-in", ["decision": "continue", "email": "share", "inbox": inbox, "request": request])
+                    "/sign-in",
+                    ["decision": "continue", "email": "share", "inbox": inbox, "request": request])
                 #expect(page.status == 404)
                 try await anna.get("/sign-in?request=\(request)")
             }
-            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            #expect(
+                try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app")
+                    == nil)
         }
     }
 
@@ -177,7 +206,9 @@ struct SheetFixture {
             try await sheet.open(anna)
             try await sheet.signIn(anna)
             #expect(try await sheet.press(anna, "cancel")["error"] == "access_denied")
-            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            #expect(
+                try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app")
+                    == nil)
         }
     }
 
@@ -204,7 +235,9 @@ struct SheetFixture {
             sheet.fixture.now += 100
             #expect(try await sheet.open(anna).text.contains("Continue to Soda"))
             for changes in [["prompt": "login"], ["max_age": "60"]] {
-                #expect(try await sheet.open(anna, changes).text.contains("Sign in to continue to Soda"))
+                #expect(
+                    try await sheet.open(anna, changes).text.contains("Sign in to continue to Soda")
+                )
             }
             // A page from before cannot be used with the old session either.
             let request = try SheetFixture.request(anna)
@@ -224,7 +257,8 @@ struct SheetFixture {
             try await browser.signIn("anna")
             try await sheet.open(browser, ["prompt": "select_account"])
             #expect(browser.page.text.contains("Signed in with anna@home.example."))
-            try await browser.submit("/sign-in", ["decision": "other", "request": try SheetFixture.request(browser)])
+            try await browser.submit(
+                "/sign-in", ["decision": "other", "request": try SheetFixture.request(browser)])
             #expect(try await browser.follow().text.contains("Sign in to continue to Soda"))
             try await sheet.signIn(browser, "bob@home.example")
             #expect(browser.page.text.contains("Signed in with bob@home.example."))
@@ -235,15 +269,21 @@ struct SheetFixture {
         try await SheetFixture.with { sheet in
             let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
-            try await sheet.open(anna, ["response_type": "code id_token", "response_mode": "form_post"])
+            try await sheet.open(
+                anna, ["response_type": "code id_token", "response_mode": "form_post"])
             let request = try SheetFixture.request(anna)
             try await anna.submit("/sign-in", ["decision": "continue", "request": request])
-            let hint = try #require(try await anna.follow().first(/name="id_token" value="([^"]+)"/))
+            let hint = try #require(
+                try await anna.follow().first(/name="id_token" value="([^"]+)"/))
             try await bob.signIn("bob")
-            #expect(try await sheet.open(bob, ["id_token_hint": hint]).text.contains("Sign in to continue to Soda"))
+            #expect(
+                try await sheet.open(bob, ["id_token_hint": hint]).text.contains(
+                    "Sign in to continue to Soda"))
             try await sheet.open(bob, ["id_token_hint": hint, "prompt": "none"])
             #expect(try SheetFixture.answer(bob)["error"] == "login_required")
-            #expect(try await sheet.open(anna, ["id_token_hint": hint]).text.contains("You have used it before"))
+            #expect(
+                try await sheet.open(anna, ["id_token_hint": hint]).text.contains(
+                    "You have used it before"))
         }
     }
 
@@ -257,7 +297,10 @@ struct SheetFixture {
             // A form without its token leads to the consent page, and consents to nothing.
             try await anna.submit("/sign-in", fields, token: false)
             #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
-            #expect(try await anna.submit("/sign-in", fields, headers: ["Origin": "https://evil.example"]).status == 403)
+            #expect(
+                try await anna.submit(
+                    "/sign-in", fields, headers: ["Origin": "https://evil.example"]
+                ).status == 403)
             // The token of another user's page.
             try await mallory.signIn("bob")
             try await mallory.get("/sign-in?request=\(request)")
@@ -266,7 +309,9 @@ struct SheetFixture {
             forged["csrf"] = token
             try await anna.submit("/sign-in", forged, token: false)
             #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
-            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            #expect(
+                try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app")
+                    == nil)
         }
     }
 
@@ -314,16 +359,21 @@ struct SheetFixture {
             let anna = Browser(sheet.fixture)
             func check(opener: Bool) {
                 #expect(anna.page.header("X-Frame-Options") == "DENY")
-                #expect(anna.page.header("Content-Security-Policy").contains("frame-ancestors 'none'"))
+                #expect(
+                    anna.page.header("Content-Security-Policy").contains("frame-ancestors 'none'"))
                 #expect(anna.page.header("Content-Security-Policy").hasPrefix("default-src 'none'"))
                 #expect((anna.page.header("Cross-Origin-Opener-Policy") == "") == opener)
             }
             let own = "com.example.soda:/in"
             try sheet.fixture.store.clients.addRedirect(
                 team: "soda", clientID: "com.soda.app", uri: own, PortalFixture.change)
-            for (mode, redirect) in [("web_message", SheetFixture.redirect), ("query", SheetFixture.redirect), ("query", own)] {
+            for (mode, redirect) in [
+                ("web_message", SheetFixture.redirect), ("query", SheetFixture.redirect),
+                ("query", own),
+            ] {
                 sheet.fixture.now += 1
-                try await sheet.open(anna, ["response_mode": mode, "redirect_uri": redirect, "prompt": "login"])
+                try await sheet.open(
+                    anna, ["response_mode": mode, "redirect_uri": redirect, "prompt": "login"])
                 check(opener: redirect != own)
                 try await sheet.signIn(anna)
                 check(opener: redirect != own)
@@ -336,7 +386,8 @@ struct SheetFixture {
             let anna = Browser(sheet.fixture)
             try await sheet.open(anna)
             try await anna.submit(
-                "/me/sign-in", ["email": "anna@home.example", "request": try SheetFixture.request(anna)])
+                "/me/sign-in",
+                ["email": "anna@home.example", "request": try SheetFixture.request(anna)])
             let link = try sheet.fixture.link("anna@home.example")
             try await anna.get(link)
             try await anna.submit(link)
@@ -353,8 +404,10 @@ struct SheetFixture {
             try await anna.signIn("anna")
             try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
-            try sheet.fixture.store.apps.remove(team: "soda", clientID: "com.soda.app", PortalFixture.change)
-            let answer = try await anna.submit("/sign-in", ["decision": "continue", "request": request])
+            try sheet.fixture.store.apps.remove(
+                team: "soda", clientID: "com.soda.app", PortalFixture.change)
+            let answer = try await anna.submit(
+                "/sign-in", ["decision": "continue", "request": request])
             #expect(answer.status == 404 || answer.status == 410)
             #expect([404, 410].contains(try await anna.get("/sign-in?request=\(request)").status))
         }
@@ -367,7 +420,9 @@ struct SheetFixture {
             try await anna.get("/auth/end-session?client_id=com.soda.app")
             #expect(try await anna.follow().text.contains("Sign out?"))
             let ended = try #require(anna.page.first(/name="end_session" value="([A-Za-z0-9_-]+)"/))
-            #expect(try await anna.submit("/sign-in", ["end_session": ended], token: false).status == 403)
+            #expect(
+                try await anna.submit("/sign-in", ["end_session": ended], token: false).status
+                    == 403)
             try await anna.get("/sign-in?end_session=\(ended)")
             try await anna.submit("/sign-in", ["end_session": ended])
             #expect(try await anna.follow().text.contains("You are signed out"))
@@ -382,10 +437,15 @@ struct SheetFixture {
             try await sheet.open(anna, ["response_mode": "form_post"])
             let request = try SheetFixture.request(anna)
             let bad = try await anna.submit(
-                "/sign-in", ["decision": "continue", "first_name": "A\u{202E}b", "request": request])
+                "/sign-in",
+                ["decision": "continue", "first_name": "A\u{202E}b", "request": request])
             #expect(bad.status == 422 && bad.text.contains("The character at place"))
             try await anna.submit(
-                "/sign-in", ["decision": "continue", "first_name": "Änn & \"A\"", "last_name": "<b>", "request": request])
+                "/sign-in",
+                [
+                    "decision": "continue", "first_name": "Änn & \"A\"", "last_name": "<b>",
+                    "request": request,
+                ])
             let user = try #require(try await anna.follow().first(/name="user" value="([^"]+)"/))
             #expect(user.contains("Änn &amp; \\&quot;A\\&quot;") && user.contains("&lt;b&gt;"))
         }

@@ -6,11 +6,11 @@ import Database
 import Foundation
 import HTTPTypes
 import Hummingbird
-import Support
 import MailCrypto
 import PersonalData
 import PostfixHarness
 import SignIn
+import Support
 import Synchronization
 import TestSupport
 import Testing
@@ -45,10 +45,12 @@ private final class TestProvider: Sendable {
 
     var settings: UpstreamSettings { settings() }
     func settings(
-        links: UpstreamSettings.Links = .never, addresses: UpstreamSettings.Addresses = .verified, isOnly: Bool = false
+        links: UpstreamSettings.Links = .never, addresses: UpstreamSettings.Addresses = .verified,
+        isOnly: Bool = false
     ) -> UpstreamSettings {
         UpstreamSettings(
-            issuer: issuer, clientID: "postern", secret: ClientSecretText("s3cret/+"), name: "Keycloak <1>", links: links,
+            issuer: issuer, clientID: "postern", secret: ClientSecretText("s3cret/+"),
+            name: "Keycloak <1>", links: links,
             addresses: addresses, isOnly: isOnly)
     }
 
@@ -75,31 +77,44 @@ private final class TestProvider: Sendable {
             return answer(metadata)
         }
         router.get("/realm/keys") { [key] _, _ in
-            Hummingbird.Response(status: .ok, body: .init(byteBuffer: .init(bytes: PublishedKeys.document([key.publicJWK]))))
+            Hummingbird.Response(
+                status: .ok,
+                body: .init(byteBuffer: .init(bytes: PublishedKeys.document([key.publicJWK]))))
         }
-        router.get("/realm/userinfo") { [self] _, _ in answer(behaviour.withLock { $0.userInfo } ?? [:]) }
+        router.get("/realm/userinfo") { [self] _, _ in
+            answer(behaviour.withLock { $0.userInfo } ?? [:])
+        }
         router.post("/realm/token") { [self] request, _ in
             let text = String(buffer: try await request.body.collect(upTo: 65_536))
-            let form = (FormEncoding.pairs(text.utf8, maximum: 20) ?? []).reduce(into: [String: String]()) {
+            let form = (FormEncoding.pairs(text.utf8, maximum: 20) ?? []).reduce(
+                into: [String: String]()
+            ) {
                 $0[$1.name.text] = $1.value.text
             }
             asked.withLock { $0.append((form, request.headers[.authorization])) }
             var claims: JSONObject = [
-                "iss": .string(issuer), "aud": "postern", "sub": "subject-1", "iat": .integer(now), "exp": .integer(now + 300),
-                "nonce": .string(nonce.withLock { $0 }), "email": "carol@corp.example", "email_verified": .bool(true),
-                "auth_time": .integer(now), "amr": .array(["pwd", "otp", "made-up"]), "name": "Carol Jones",
+                "iss": .string(issuer), "aud": "postern", "sub": "subject-1", "iat": .integer(now),
+                "exp": .integer(now + 300),
+                "nonce": .string(nonce.withLock { $0 }), "email": "carol@corp.example",
+                "email_verified": .bool(true),
+                "auth_time": .integer(now), "amr": .array(["pwd", "otp", "made-up"]),
+                "name": "Carol Jones",
             ]
             let behaviour = behaviour.withLock { $0 }
             behaviour.claims?(&claims)
             let token = try behaviour.signer?(claims) ?? key.sign(claims)
-            return answer(["id_token": .string(token), "access_token": "at", "token_type": "Bearer"])
+            return answer([
+                "id_token": .string(token), "access_token": "at", "token_type": "Bearer",
+            ])
         }
         let application = Application(
-            responder: router.buildResponder(), configuration: .init(address: .hostname("127.0.0.1", port: port)))
+            responder: router.buildResponder(),
+            configuration: .init(address: .hostname("127.0.0.1", port: port)))
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (stream, running) = AsyncStream<Void>.makeStream()
             let served = Application(
-                responder: application.responder, configuration: .init(address: .hostname("127.0.0.1", port: port)),
+                responder: application.responder,
+                configuration: .init(address: .hostname("127.0.0.1", port: port)),
                 onServerRunning: { _ in running.finish() })
             group.addTask { try await served.run() }
             for await _ in stream {}
@@ -112,13 +127,17 @@ private final class TestProvider: Sendable {
 @Suite(.blocking) struct PortalUpstreamTests {
     /// A page with the provider behind it.
     private func with(
-        links: UpstreamSettings.Links = .never, addresses: UpstreamSettings.Addresses = .verified, isOnly: Bool = false,
-        signUp: SignUpRules = SignUpRules(.open), _ body: @escaping @Sendable (PortalFixture, TestProvider) async throws -> Void
+        links: UpstreamSettings.Links = .never, addresses: UpstreamSettings.Addresses = .verified,
+        isOnly: Bool = false,
+        signUp: SignUpRules = SignUpRules(.open),
+        _ body: @escaping @Sendable (PortalFixture, TestProvider) async throws -> Void
     ) async throws {
         let provider = try TestProvider()
         try await provider.serving(PortalFixture.start) {
             let settings = provider.settings(links: links, addresses: addresses, isOnly: isOnly)
-            try await PortalFixture.with(signUp: signUp, upstream: settings) { fixture in try await body(fixture, provider) }
+            try await PortalFixture.with(signUp: signUp, upstream: settings) { fixture in
+                try await body(fixture, provider)
+            }
         }
     }
 
@@ -129,7 +148,9 @@ private final class TestProvider: Sendable {
         let there = try #require(try await browser.get(path).location)
         let parts = there.split(separator: "?", maxSplits: 1)
         #expect(parts[0] == "\(provider.issuer)/authorize")
-        let query = (FormEncoding.pairs(parts[1].utf8, maximum: 20) ?? []).reduce(into: [String: String]()) {
+        let query = (FormEncoding.pairs(parts[1].utf8, maximum: 20) ?? []).reduce(
+            into: [String: String]()
+        ) {
             $0[$1.name.text] = $1.value.text
         }
         provider.learn(nonce: query["nonce"] ?? "")
@@ -138,8 +159,11 @@ private final class TestProvider: Sendable {
 
     /// Returns from the provider.
     @discardableResult
-    private func comeBack(_ browser: Browser, state: String?, _ more: String = "code=c1") async throws -> Response {
-        try await browser.get("/me/upstream/callback?\(more)" + (state.map { "&state=\($0)" } ?? ""))
+    private func comeBack(
+        _ browser: Browser, state: String?, _ more: String = "code=c1"
+    ) async throws -> Response {
+        try await browser.get(
+            "/me/upstream/callback?\(more)" + (state.map { "&state=\($0)" } ?? ""))
     }
 
     private func signIn(_ browser: Browser, _ provider: TestProvider) async throws -> Response {
@@ -147,12 +171,15 @@ private final class TestProvider: Sendable {
     }
 
     /// In a separate browser.
-    private func visit(_ fixture: PortalFixture, _ provider: TestProvider) async throws -> Response {
+    private func visit(_ fixture: PortalFixture, _ provider: TestProvider) async throws -> Response
+    {
         let browser = Browser(fixture)
         return try await signIn(browser, provider)
     }
 
-    private func users(_ fixture: PortalFixture) throws -> [String] { try fixture.store.users.all().map(\.id) }
+    private func users(_ fixture: PortalFixture) throws -> [String] {
+        try fixture.store.users.all().map(\.id)
+    }
 
     // MARK: In order
 
@@ -163,13 +190,18 @@ private final class TestProvider: Sendable {
             #expect(door.text.contains("href=\"/me/upstream\">Sign in with Keycloak &lt;1&gt;</a>"))
             let asked = try await leave(carol, provider)
             #expect(
-                asked["response_type"] == "code" && asked["client_id"] == "postern" && asked["code_challenge_method"] == "S256")
-            #expect(asked["redirect_uri"] == "\(PortalFixture.url)/me/upstream/callback" && asked["scope"] == "openid email")
+                asked["response_type"] == "code" && asked["client_id"] == "postern"
+                    && asked["code_challenge_method"] == "S256")
+            #expect(
+                asked["redirect_uri"] == "\(PortalFixture.url)/me/upstream/callback"
+                    && asked["scope"] == "openid email")
             #expect(asked["prompt"] == nil && asked["max_age"] == nil)
             #expect(try await comeBack(carol, state: asked["state"]).location == "/me")
             let token = try #require(provider.asked.withLock { $0.first })
             // Encoded as in a form before it is Basic (RFC 6749 section 2.3.1).
-            #expect(token.authorization == "Basic " + Data("postern:s3cret%2F%2B".utf8).base64EncodedString())
+            #expect(
+                token.authorization == "Basic "
+                    + Data("postern:s3cret%2F%2B".utf8).base64EncodedString())
             let verifier = try #require(token.form["code_verifier"])
             #expect(asked["code_challenge"] == Base64URL.encode(SHA256.hash(verifier.utf8)))
             let id = try #require(try users(fixture).first { $0.hasPrefix("u-") })
@@ -183,7 +215,10 @@ private final class TestProvider: Sendable {
             #expect(try await signIn(again, provider).location == "/me")
             #expect(try users(fixture).count == 3)
             #expect(try fixture.store.inboxes.inboxes(user: id).count == 1)
-            #expect(!fixture.log.lines.contains { $0.contains("corp.example") || $0.contains("subject-1") })
+            #expect(
+                !fixture.log.lines.contains {
+                    $0.contains("corp.example") || $0.contains("subject-1")
+                })
         }
     }
 
@@ -191,7 +226,9 @@ private final class TestProvider: Sendable {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock {
                 $0.claims = { ($0["email"], $0["email_verified"]) = (nil, nil) }
-                $0.userInfo = ["sub": "subject-1", "email": "carol@corp.example", "email_verified": "true"]
+                $0.userInfo = [
+                    "sub": "subject-1", "email": "carol@corp.example", "email_verified": "true",
+                ]
             }
             #expect(try await visit(fixture, provider).location == "/me")
             // An answer about another user does not count.
@@ -203,10 +240,12 @@ private final class TestProvider: Sendable {
     @Test func upstreamSignIn_ofAppRequest_returnsToTheApp() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             try fixture.store.clients.addRedirect(
-                team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect, PortalFixture.change)
+                team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect,
+                PortalFixture.change)
             let carol = Browser(fixture)
             try await carol.get(
-                "/auth/authorize?\(SheetFixture.query(["client_id": "com.juice.app", "prompt": "login", "max_age": "60"]))")
+                "/auth/authorize?\(SheetFixture.query(["client_id": "com.juice.app", "prompt": "login", "max_age": "60"]))"
+            )
             try await carol.follow()
             let link = try #require(carol.page.first(/href="(\/me\/upstream\?request=[^"]+)"/))
             let asked = try await leave(carol, provider, link)
@@ -215,7 +254,9 @@ private final class TestProvider: Sendable {
             #expect(sheet.location?.hasPrefix("/sign-in?request=") == true)
             let text = try await carol.follow().text
             #expect(text.contains("Continue"))
-            let session = try #require(try fixture.store.database.row("SELECT amr, authenticated_at, method FROM page_sessions"))
+            let session = try #require(
+                try fixture.store.database.row(
+                    "SELECT amr, authenticated_at, method FROM page_sessions"))
             let (amr, time): (String?, Int64?) = try (session["amr"], session["authenticated_at"])
             #expect(amr == "otp pwd" && time == PortalFixture.start)
         }
@@ -230,32 +271,41 @@ private final class TestProvider: Sendable {
             #expect(page.status == 403 && page.text.contains("signs in otherwise"))
             #expect(try users(fixture) == ["anna", "bob"])
         }
-        try await with(links: .verifiedAddress) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
+        try await with(links: .verifiedAddress) {
+            (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock { $0.claims = { $0["email"] = "anna@home.example" } }
             let anna = Browser(fixture)
             #expect(try await signIn(anna, provider).location == "/me")
             #expect(try await anna.get("/me").text.contains("anna@home.example"))
             // The address passed to another person there: another subject.
-            provider.behaviour.withLock { $0.claims = { ($0["email"], $0["sub"]) = ("anna@home.example", "subject-2") } }
+            provider.behaviour.withLock {
+                $0.claims = { ($0["email"], $0["sub"]) = ("anna@home.example", "subject-2") }
+            }
             #expect(try await visit(fixture, provider).status == 403)
             // Another spelling of the mailbox proves nothing.
-            provider.behaviour.withLock { $0.claims = { ($0["email"], $0["sub"]) = ("bob+x@home.example", "subject-3") } }
+            provider.behaviour.withLock {
+                $0.claims = { ($0["email"], $0["sub"]) = ("bob+x@home.example", "subject-3") }
+            }
             #expect(try await visit(fixture, provider).status == 403)
         }
     }
 
-    @Test(arguments: [JSONValue.bool(false), "no", .null]) func upstreamSignIn_unverifiedAddress_isRefused(
+    @Test(arguments: [JSONValue.bool(false), "no", .null])
+    func upstreamSignIn_unverifiedAddress_isRefused(
         _ said: JSONValue
     ) async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
-            provider.behaviour.withLock { $0.claims = { $0["email_verified"] = said == .null ? nil : said } }
+            provider.behaviour.withLock {
+                $0.claims = { $0["email_verified"] = said == .null ? nil : said }
+            }
             #expect(try await visit(fixture, provider).status != 303)
             #expect(try users(fixture).count == 2)
         }
     }
 
     @Test func upstreamSignIn_allAddressesTrusted_needsNoVerifiedClaim() async throws {
-        try await with(addresses: .all) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
+        try await with(addresses: .all) {
+            (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock {
                 $0.claims = { $0["email_verified"] = .bool(false) }
                 $0.userInfo = ["sub": "subject-1"]
@@ -267,13 +317,16 @@ private final class TestProvider: Sendable {
     }
 
     @Test func upstreamSignIn_signUpNotAllowed_isRefused() async throws {
-        try await with(signUp: .closed) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
+        try await with(signUp: .closed) {
+            (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let page = try await visit(fixture, provider)
             #expect(page.status == 403 && page.text.contains("No one here belongs to your account"))
         }
-        try await with(signUp: SignUpRules(.invited)) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
+        try await with(signUp: SignUpRules(.invited)) {
+            (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             _ = try fixture.store.users.add(
-                id: "carol", name: nil, inbox: try PortalFixture.inbox("carol@corp.example"), isVerified: false,
+                id: "carol", name: nil, inbox: try PortalFixture.inbox("carol@corp.example"),
+                isVerified: false,
                 PortalFixture.change)
             #expect(try await visit(fixture, provider).location == "/me")
             #expect(try fixture.store.inboxes.inboxes(user: "carol").allSatisfy(\.isVerified))
@@ -284,12 +337,16 @@ private final class TestProvider: Sendable {
     }
 
     @Test func signInPage_upstreamOnly_offersNoOtherMethod() async throws {
-        try await with(isOnly: true) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
+        try await with(isOnly: true) {
+            (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             let anna = Browser(fixture)
             let door = try await anna.get("/me/sign-in")
-            #expect(door.text.contains("/me/upstream") && !door.text.contains("action=\"/me/sign-in\""))
+            #expect(
+                door.text.contains("/me/upstream") && !door.text.contains("action=\"/me/sign-in\""))
             for path in ["/me/sign-in", "/me/sent", "/me/passkey"] {
-                #expect(try await anna.submit(path, ["email": "anna@home.example", "code": "000000"]).status == 404, "\(path)")
+                #expect(
+                    try await anna.submit(path, ["email": "anna@home.example", "code": "000000"])
+                        .status == 404, "\(path)")
             }
             #expect(fixture.mailCount("anna@home.example") == 0)
             #expect(try await signIn(anna, provider).location == "/me")
@@ -312,10 +369,13 @@ private final class TestProvider: Sendable {
             // The cookie alone, taken over by another browser.
             let thief = Browser(fixture)
             try await thief.get("/me/sign-in")
-            let kept = try #require(carol.cookies.first { $0.key.hasPrefix("__Host-postern-upstream-") })
+            let kept = try #require(
+                carol.cookies.first { $0.key.hasPrefix("__Host-postern-upstream-") })
             thief.take(kept.key, kept.value)
             #expect(try await comeBack(thief, state: asked["state"]).status == 403)
-            for state in [nil, "", "x"] { #expect(try await comeBack(carol, state: state).status == 403) }
+            for state in [nil, "", "x"] {
+                #expect(try await comeBack(carol, state: state).status == 403)
+            }
             fixture.now += UpstreamAttempt.lifetime
             #expect(try await comeBack(carol, state: asked["state"]).status == 403)
             fixture.now = PortalFixture.start
@@ -339,24 +399,37 @@ private final class TestProvider: Sendable {
             let carol = Browser(fixture)
             for more in ["code=c", "code=c&iss=https://evil.example"] {
                 let asked = try await leave(carol, provider)
-                #expect(try await comeBack(carol, state: asked["state"], more).status == 502, "\(more)")
+                #expect(
+                    try await comeBack(carol, state: asked["state"], more).status == 502, "\(more)")
             }
             let twice = try await leave(carol, provider)
             let both = "code=c&iss=\(provider.issuer)&iss=https://evil.example"
             #expect(try await comeBack(carol, state: twice["state"], both).status == 502)
-            #expect(try await comeBack(carol, state: twice["state"], "code=c&code=d&iss=\(provider.issuer)").status != 303)
+            #expect(
+                try await comeBack(
+                    carol, state: twice["state"], "code=c&code=d&iss=\(provider.issuer)"
+                ).status != 303)
             let asked = try await leave(carol, provider)
-            #expect(try await comeBack(carol, state: asked["state"], "code=c&iss=\(provider.issuer)").location == "/me")
+            #expect(
+                try await comeBack(carol, state: asked["state"], "code=c&iss=\(provider.issuer)")
+                    .location == "/me")
         }
     }
 
     private static let changes: [(String, @Sendable (inout JSONObject) -> Void)] = [
-        ("another issuer", { $0["iss"] = "https://evil.example" }), ("another audience", { $0["aud"] = "other" }),
-        ("two audiences", { $0["aud"] = .array(["postern", "other"]) }), ("another nonce", { $0["nonce"] = "x" }),
+        ("another issuer", { $0["iss"] = "https://evil.example" }),
+        ("another audience", { $0["aud"] = "other" }),
+        ("two audiences", { $0["aud"] = .array(["postern", "other"]) }),
+        ("another nonce", { $0["nonce"] = "x" }),
         ("no nonce", { $0["nonce"] = nil }),
-        ("no nonce, as if unsupported", { ($0["nonce"], $0["nonce_supported"]) = (nil, .bool(false)) }),
-        ("another client", { $0["azp"] = "other" }), ("expired", { $0["exp"] = .integer(PortalFixture.start - 61) }),
-        ("no subject", { $0["sub"] = nil }), ("from tomorrow", { $0["iat"] = .integer(PortalFixture.start + 86_400) }),
+        (
+            "no nonce, as if unsupported",
+            { ($0["nonce"], $0["nonce_supported"]) = (nil, .bool(false)) }
+        ),
+        ("another client", { $0["azp"] = "other" }),
+        ("expired", { $0["exp"] = .integer(PortalFixture.start - 61) }),
+        ("no subject", { $0["sub"] = nil }),
+        ("from tomorrow", { $0["iat"] = .integer(PortalFixture.start + 86_400) }),
     ]
 
     @Test func upstreamToken_invalidClaims_isRefused() async throws {
@@ -396,7 +469,9 @@ private final class TestProvider: Sendable {
                 let head = Base64URL.encode(Array(#"{"alg":"none","kid":"x"}"#.utf8))
                 return "\(head).\(Base64URL.encode(Array(JSONValue.object(claims).text.utf8)))."
             }
-            for signer in [{ try other.sign($0) }, none, { _ in "x.y.z" }] as [@Sendable (JSONObject) throws -> String] {
+            for signer in [{ try other.sign($0) }, none, { _ in "x.y.z" }]
+                as [@Sendable (JSONObject) throws -> String]
+            {
                 provider.behaviour.withLock { $0.signer = signer }
                 #expect(try await visit(fixture, provider).status == 502)
             }
@@ -408,21 +483,28 @@ private final class TestProvider: Sendable {
     @Test func upstreamToken_authTimeOldOrMissing_isRefused() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             try fixture.store.clients.addRedirect(
-                team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect, PortalFixture.change)
-            for (parameter, time) in [("login", PortalFixture.start - 3600), ("login", nil), ("age", PortalFixture.start - 3600)]
-            {
-                provider.behaviour.withLock { $0.claims = { $0["auth_time"] = time.map(JSONValue.integer) } }
+                team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect,
+                PortalFixture.change)
+            for (parameter, time) in [
+                ("login", PortalFixture.start - 3600), ("login", nil),
+                ("age", PortalFixture.start - 3600),
+            ] {
+                provider.behaviour.withLock {
+                    $0.claims = { $0["auth_time"] = time.map(JSONValue.integer) }
+                }
                 let carol = Browser(fixture)
                 let query = SheetFixture.query(
                     [
-                        "client_id": "com.juice.app", "prompt": parameter == "login" ? "login" : nil,
+                        "client_id": "com.juice.app",
+                        "prompt": parameter == "login" ? "login" : nil,
                         "max_age": parameter == "age" ? "600" : nil,
                     ])
                 try await carol.get("/auth/authorize?\(query)")
                 try await carol.follow()
                 let link = try #require(carol.page.first(/href="(\/me\/upstream\?request=[^"]+)"/))
                 let asked = try await leave(carol, provider, link)
-                #expect(try await comeBack(carol, state: asked["state"]).status == 502, "\(parameter)")
+                #expect(
+                    try await comeBack(carol, state: asked["state"]).status == 502, "\(parameter)")
             }
         }
     }
@@ -432,8 +514,11 @@ private final class TestProvider: Sendable {
             let carol = Browser(fixture)
             let asked = try await leave(carol, provider)
             let page = try await comeBack(
-                carol, state: asked["state"], "error=access_denied&error_description=%3Cscript%3Ealert(1)%3C/script%3E")
-            #expect(page.status == 403 && page.text.contains("did not sign you in") && !page.text.contains("alert(1)"))
+                carol, state: asked["state"],
+                "error=access_denied&error_description=%3Cscript%3Ealert(1)%3C/script%3E")
+            #expect(
+                page.status == 403 && page.text.contains("did not sign you in")
+                    && !page.text.contains("alert(1)"))
             #expect(fixture.log.lines.contains { $0.contains("access_denied") })
         }
     }
@@ -443,13 +528,16 @@ private final class TestProvider: Sendable {
             provider.behaviour.withLock { $0.status = 500 }
             let carol = Browser(fixture)
             let page = try await carol.get("/me/upstream")
-            #expect(page.status == 502 && page.text.contains("does not answer") && page.text.contains("action=\"/me/sign-in\""))
+            #expect(
+                page.status == 502 && page.text.contains("does not answer")
+                    && page.text.contains("action=\"/me/sign-in\""))
             fixture.now += 10
             provider.behaviour.withLock { ($0.status, $0.padding) = (200, 300_000) }
             #expect(try await carol.get("/me/upstream").status == 502)
             // Metadata of another issuer, or with an address that must not be used.
             let wrong: [@Sendable (inout JSONObject) -> Void] = [
-                { $0["issuer"] = "https://evil.example" }, { $0["token_endpoint"] = "http://192.0.2.1/token" },
+                { $0["issuer"] = "https://evil.example" },
+                { $0["token_endpoint"] = "http://192.0.2.1/token" },
                 { $0["jwks_uri"] = nil }, { $0["authorization_endpoint"] = "javascript:alert(1)" },
             ]
             for change in wrong {

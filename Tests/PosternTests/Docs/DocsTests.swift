@@ -6,9 +6,12 @@ import TestSupport
 import Testing
 
 private let mayCopyTheMachine =
-    (try? ManagedProcess.run("/usr/bin/unshare", ["--mount", "--net", "--pid", "--fork", "true"]))?.status == 0
+    (try? ManagedProcess.run("/usr/bin/unshare", ["--mount", "--net", "--pid", "--fork", "true"]))?
+    .status == 0
 
-@Suite(.blocking, .enabled(if: mayCopyTheMachine, "a copy of this machine is made, which is not allowed here"))
+@Suite(
+    .blocking,
+    .enabled(if: mayCopyTheMachine, "a copy of this machine is made, which is not allowed here"))
 struct DocsTests {
     private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
@@ -27,14 +30,21 @@ struct DocsTests {
     }
 
     private static func blocks(of text: String, _ page: String) -> [Block] {
-        var (blocks, open): ([Block], (language: Substring, line: Int, lines: [Substring])?) = ([], nil)
-        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        var (blocks, open): ([Block], (language: Substring, line: Int, lines: [Substring])?) = (
+            [], nil
+        )
+        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
+            .enumerated()
+        {
             guard line.hasPrefix("```") else {
                 open?.lines.append(line)
                 continue
             }
             if let block = open, block.language == "sh" {
-                blocks.append(Block(page: page, line: block.line, text: block.lines.joined(separator: "\n") + "\n"))
+                blocks.append(
+                    Block(
+                        page: page, line: block.line,
+                        text: block.lines.joined(separator: "\n") + "\n"))
             }
             open = open == nil ? (line.dropFirst(3), number + 1, []) : nil
         }
@@ -45,13 +55,15 @@ struct DocsTests {
         #expect(Self.blocks.count >= 30)
         #expect(
             Set(Self.blocks.map(\.page)).isSuperset(of: [
-                "README", "START", "CONTRIBUTING", "OPERATING-INSTALL", "OPERATING-KEYS", "SIGN_IN", "DECISIONS", "EVENTS",
+                "README", "START", "CONTRIBUTING", "OPERATING-INSTALL", "OPERATING-KEYS", "SIGN_IN",
+                "DECISIONS", "EVENTS",
             ])
         )
     }
 
     @Test(arguments: blocks) func documents_shellBlock_runs(_ block: Block) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-docs-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-docs-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent("block")

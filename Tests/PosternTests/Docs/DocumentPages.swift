@@ -3,7 +3,8 @@
 import Foundation
 
 enum DocumentPages {
-    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..")
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../..")
         .standardizedFileURL
     static let docs = root.appendingPathComponent("docs")
     static let decisions = docs.appendingPathComponent("decisions")
@@ -20,7 +21,9 @@ enum DocumentPages {
         return top.map(root.appendingPathComponent) + pages(of: docs) + pages(of: decisions)
     }()
 
-    static func text(_ page: URL) -> String { (try? String(contentsOf: page, encoding: .utf8)) ?? "" }
+    static func text(_ page: URL) -> String {
+        (try? String(contentsOf: page, encoding: .utf8)) ?? ""
+    }
 
     /// The lines of a page.
     static func lines(_ page: URL) -> [Substring] {
@@ -32,7 +35,9 @@ enum DocumentPages {
     /// The lines from a heading to the next heading of the same level.
     static func section(_ heading: String, of page: URL) -> ArraySlice<Substring> {
         let lines = lines(page)
-        guard let start = lines.firstIndex(where: { $0.utf8.elementsEqual(heading.utf8) }) else { return [] }
+        guard let start = lines.firstIndex(where: { $0.utf8.elementsEqual(heading.utf8) }) else {
+            return []
+        }
         let rest = lines[(start + 1)...]
         let level = heading.utf8.prefix { $0 == UInt8(ascii: "#") }.count
         let mark = String(repeating: "#", count: level) + " "
@@ -60,11 +65,16 @@ enum DocumentPages {
 
     /// The anchors of headings, as GitHub makes them.
     static func anchors(_ page: URL) -> Set<String> {
-        let headings = text(page).split(separator: "\n").filter { $0.hasPrefix("#") }.map { $0.drop { $0 == "#" } }
+        let headings = text(page).split(separator: "\n").filter { $0.hasPrefix("#") }.map {
+            $0.drop { $0 == "#" }
+        }
         return Set(
             headings.map { heading in
                 let words = heading.lowercased().trimmingCharacters(in: .whitespaces)
-                return String(words.compactMap { $0 == " " ? "-" : $0.isLetter || $0.isNumber || "-_".contains($0) ? $0 : nil })
+                return String(
+                    words.compactMap {
+                        $0 == " " ? "-" : $0.isLetter || $0.isNumber || "-_".contains($0) ? $0 : nil
+                    })
             })
     }
 }

@@ -18,7 +18,9 @@ struct SourceDeclarations {
     static let all = SourceDeclarations()
 
     private init() {
-        for folder in ["Sources", "milter", "policy", "Plugins", "Tests", "Benchmarks"] { read(folder) }
+        for folder in ["Sources", "milter", "policy", "Plugins", "Tests", "Benchmarks"] {
+            read(folder)
+        }
         for name in targets { files[name, default: []].formUnion([]) }
     }
 
@@ -29,8 +31,8 @@ struct SourceDeclarations {
 
     private mutating func read(_ folder: String) {
         let root = DocumentPages.root.appendingPathComponent(folder)
-        for case let path as String in FileManager.default.enumerator(atPath: root.path) ?? .init() {
-            guard path.hasSuffix(".swift") || path.hasSuffix(".sql") || path.hasSuffix(".js") else { continue }
+        for case let path as String in FileManager.default.enumerator(atPath: root.path) ?? .init()
+        where path.hasSuffix(".swift") || path.hasSuffix(".sql") || path.hasSuffix(".js") {
             fileNames.insert(path.split(separator: "/").last.map(String.init) ?? path)
             let text = DocumentPages.text(root.appendingPathComponent(path))
             if path.hasSuffix(".sql") { readTables(text) }
@@ -58,7 +60,10 @@ struct SourceDeclarations {
             }
             let name = String(decoding: word, as: UTF8.self)
             switch before {
-            case .type: for part in name.split(separator: ".") { files[String(part), default: []].insert(file) }
+            case .type:
+                for part in name.split(separator: ".") {
+                    files[String(part), default: []].insert(file)
+                }
             case .function: calls.insert(name)
             case .value: members.insert(name)
             case nil: break
@@ -73,14 +78,17 @@ struct SourceDeclarations {
     private enum Word { case type, function, value }
 
     private static let words: [String: Word] = [
-        "struct": .type, "class": .type, "enum": .type, "protocol": .type, "actor": .type, "extension": .type, "typealias": .type,
+        "struct": .type, "class": .type, "enum": .type, "protocol": .type, "actor": .type,
+        "extension": .type, "typealias": .type,
         "func": .function, "let": .value, "var": .value, "case": .value,
     ]
 
     private mutating func readTables(_ text: String) {
         for match in text.matches(of: #/CREATE TABLE (\w+) \(\n((?: .*\n)+)/#) {
             columns[String(match.1)] = Set(
-                match.2.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) })
+                match.2.split(separator: "\n").compactMap {
+                    $0.split(separator: " ").first.map(String.init)
+                })
         }
     }
 
@@ -96,8 +104,11 @@ struct SourceDeclarations {
     func number(_ member: String, of type: String) -> Int? {
         let declared = #/(?:let|var) (\w+)(?:: \w+)? (?:= |\{ )([0-9_]+)(?: (<<|\*) ([0-9_]+))?/#
         for file in files[type] ?? [] where values[file].contains(member) {
-            for match in DocumentPages.text(paths[file]).matches(of: declared) where match.1.utf8.elementsEqual(member.utf8) {
-                let numbers = [match.2, match.4 ?? "1"].compactMap { Int($0.replacing("_", with: "")) }
+            for match in DocumentPages.text(paths[file]).matches(of: declared)
+            where match.1.utf8.elementsEqual(member.utf8) {
+                let numbers = [match.2, match.4 ?? "1"].compactMap {
+                    Int($0.replacing("_", with: ""))
+                }
                 guard numbers.count == 2 else { return nil }
                 return match.3 == "<<" ? numbers[0] << numbers[1] : numbers[0] * numbers[1]
             }
@@ -106,7 +117,8 @@ struct SourceDeclarations {
     }
 
     func hasMember(_ member: String, of type: String) -> Bool {
-        files[type]?.contains { values[$0].contains(member) || functions[$0].contains(member) } ?? false
+        files[type]?.contains { values[$0].contains(member) || functions[$0].contains(member) }
+            ?? false
     }
 }
 
@@ -114,7 +126,8 @@ extension UInt8 {
     /// Whether the character can be in one of our Swift names.
     fileprivate var isWord: Bool {
         switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"),
             UInt8(ascii: "_"):
             true
         default: false

@@ -7,10 +7,15 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct DoctorBesideTests {
-    private func postern(_ command: [String], _ fixture: RelayFixture) throws -> (status: Int32, output: String) {
+    private func postern(
+        _ command: [String], _ fixture: RelayFixture
+    ) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
             fixture.program,
-            command + ["--config-directory", fixture.postfix.configuration, "--config", fixture.configuration] + fixture.settings)
+            command + [
+                "--config-directory", fixture.postfix.configuration, "--config",
+                fixture.configuration,
+            ] + fixture.settings)
     }
 
     /// Set up in the order of docs/INTEGRATION.md: the existing filters come first, and doctor's
@@ -30,17 +35,23 @@ import Testing
         let set = try postern(["setup", "postfix", "--apply"], fixture)
         #expect(set.output.contains("smtpd_milters keeps \(socket), before ours"), "\(set.output)")
         let listed = try ManagedProcess.run(
-            "/usr/sbin/postconf", ["-c", fixture.postfix.configuration, "-h", "smtpd_milters", "non_smtpd_milters"])
+            "/usr/sbin/postconf",
+            ["-c", fixture.postfix.configuration, "-h", "smtpd_milters", "non_smtpd_milters"])
         let both = "\(socket), \(fixture.socket)"
         #expect(listed.output == "\(both)\n\(both)", "\(listed.output)")
         // Copies pass only Postern, as their original has passed opendkim.
         let ofCopies = try ManagedProcess.run(
             "/usr/sbin/postconf",
-            ["-c", fixture.postfix.configuration, "-P", "127.0.0.1:\(fixture.fanOutPort)/inet/smtpd_milters"])
+            [
+                "-c", fixture.postfix.configuration, "-P",
+                "127.0.0.1:\(fixture.fanOutPort)/inet/smtpd_milters",
+            ])
         #expect(ofCopies.output.hasSuffix("= \(fixture.socket)"), "\(ofCopies.output)")
         let found = try postern(["doctor", "--skip", "outside"], fixture)
         #expect(found.status == 0, "\(found.output)\n\(fixture.postfix.logTail)")
-        #expect(found.output.contains("a bounce that Postfix wrote was rebuilt by the milter"), "\(found.output)")
+        #expect(
+            found.output.contains("a bounce that Postfix wrote was rebuilt by the milter"),
+            "\(found.output)")
     }
 
     /// SPF is checked for the addresses from which the smarthost sends, and only the operator knows
@@ -60,10 +71,13 @@ import Testing
         }
         let unnamed = try doctor([])
         #expect(unnamed.contains("mail leaves through \(place)"), "\(unnamed)")
-        #expect(unnamed.contains("name the addresses that \(place) sends from with --ip"), "\(unnamed)")
+        #expect(
+            unnamed.contains("name the addresses that \(place) sends from with --ip"), "\(unnamed)")
         let named = try doctor(["--ip", "198.51.100.25"])
         #expect(named.contains("SPF of relay.example covers 198.51.100.25"), "\(named)")
-        #expect(!named.contains("PTR"), "what a smarthost is called is its operator's business:\n\(named)")
+        #expect(
+            !named.contains("PTR"),
+            "what a smarthost is called is its operator's business:\n\(named)")
         let other = try doctor(["--ip", "192.0.2.1"])
         #expect(other.contains("SPF of relay.example does not cover 192.0.2.1"), "\(other)")
     }
@@ -71,7 +85,9 @@ import Testing
     /// Settings that doctor needs in addition to the plan must be read too.
     @Test func postfixConfiguration_read_hasRelayhostAndOwner() throws {
         let folder = try ProgramFolder()
-        try folder.write("main.cf", "place = [smtp.provider.example]\nrelayhost = $place:587\nmail_owner = mail\n")
+        try folder.write(
+            "main.cf",
+            "place = [smtp.provider.example]\nrelayhost = $place:587\nmail_owner = mail\n")
         try folder.write("master.cf", "")
         let read = try PostfixConfiguration.read(directory: folder.path)
         #expect(read.expanded["relayhost"] == "[smtp.provider.example]:587")

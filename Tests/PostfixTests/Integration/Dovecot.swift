@@ -23,12 +23,14 @@ final class Dovecot: RelayNeighbour {
 
     func start(beside fixture: RelayFixture) throws {
         let users = try folder.write("users", Recipe.text("/etc/dovecot/users", [:]))
-        try FileManager.default.createDirectory(atPath: "\(folder.path)/vmail", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: "\(folder.path)/vmail", withIntermediateDirectories: true)
         let spool = fixture.postfix.directory + "/queue"
         let recipe = try Recipe.text(
             "/etc/dovecot/local.conf",
             [
-                "/etc/dovecot/users": users, "/var/vmail": "\(folder.path)/vmail", "/var/spool/postfix": spool,
+                "/etc/dovecot/users": users, "/var/vmail": "\(folder.path)/vmail",
+                "/var/spool/postfix": spool,
                 "uid=vmail gid=vmail": "uid=nobody gid=nogroup",
             ])
         let file = try folder.write(
@@ -48,9 +50,12 @@ final class Dovecot: RelayNeighbour {
         // The operator's settings before the relay, except those for outgoing mail; then the relay.
         let settings = try Recipe.postfix("/etc/postfix/main.cf, with Dovecot", beside: fixture)
         try fixture.postfix.set(
-            settings.merging(["transport_maps": "", "relayhost": "[127.0.0.1]:\(fixture.sink.port)"]) { $1 })
+            settings.merging([
+                "transport_maps": "", "relayhost": "[127.0.0.1]:\(fixture.sink.port)",
+            ]) { $1 })
         try fixture.run(
-            ["setup", "postfix", "--apply", "--config-directory", fixture.postfix.configuration] + fixture.settings)
+            ["setup", "postfix", "--apply", "--config-directory", fixture.postfix.configuration]
+                + fixture.settings)
         try fixture.postfix.set(["smtp_tls_security_level": "none"])
     }
 
@@ -62,9 +67,15 @@ final class Dovecot: RelayNeighbour {
             let names = parts[0].split(separator: "@")
             let box = "\(folder.path)/vmail/\(names[1])/\(names[0])/new"
             let files = (try? FileManager.default.contentsOfDirectory(atPath: box)) ?? []
-            let texts = files.compactMap { try? String(contentsOfFile: "\(box)/\($0)", encoding: .utf8) }
-            let found = texts.count { $0.split(whereSeparator: \.isNewline).contains { $0 == parts[1] } }
-            return found == 1 ? nil : "\(found) messages with \(parts[1]) in the mailbox of \(parts[0]):\n\(texts)"
+            let texts = files.compactMap {
+                try? String(contentsOfFile: "\(box)/\($0)", encoding: .utf8)
+            }
+            let found = texts.count {
+                $0.split(whereSeparator: \.isNewline).contains { $0 == parts[1] }
+            }
+            return found == 1
+                ? nil
+                : "\(found) messages with \(parts[1]) in the mailbox of \(parts[0]):\n\(texts)"
         }
     }
 

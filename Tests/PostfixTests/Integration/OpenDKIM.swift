@@ -21,7 +21,10 @@ final class OpenDKIM: RelayNeighbour {
 
     /// `{opendkim}`: its socket. `{operator-key}`, `{sender-key}`: DKIM records.
     var variables: [String: String] {
-        ["opendkim": "inet:127.0.0.1:\(port)", "operator-key": key.record, "sender-key": SenderKey.record]
+        [
+            "opendkim": "inet:127.0.0.1:\(port)", "operator-key": key.record,
+            "sender-key": SenderKey.record,
+        ]
     }
 
     var log: String { process?.output ?? "opendkim did not run" }
@@ -40,14 +43,17 @@ final class OpenDKIM: RelayNeighbour {
             t1._domainkey.esp.example \(SenderKey.record)
 
             """)
-        let configuration = try Recipe.text("/etc/opendkim.conf", paths.merging(["8894": "\(port)"]) { $1 })
-        let file = try folder.write("opendkim.conf", configuration + "TestPublicKeys \(keys)\nRequireSafeKeys no\n")
+        let configuration = try Recipe.text(
+            "/etc/opendkim.conf", paths.merging(["8894": "\(port)"]) { $1 })
+        let file = try folder.write(
+            "opendkim.conf", configuration + "TestPublicKeys \(keys)\nRequireSafeKeys no\n")
         try folder.give(to: "opendkim")
         let process = try NeighbourProgram(Self.program, ["-f", "-x", file], in: folder)
         self.process = process
         try process.waitUntilServed(port)
         try fixture.postfix.set(
-            Recipe.postfix("/etc/postfix/main.cf, with opendkim", beside: fixture, ["8894": "\(port)"]))
+            Recipe.postfix(
+                "/etc/postfix/main.cf, with opendkim", beside: fixture, ["8894": "\(port)"]))
     }
 
     func stop() { process?.stop() }

@@ -12,8 +12,11 @@ struct OperatorKey {
     /// Writes the private key into a file.
     init(file: String) throws {
         let made = try ManagedProcess.run("/usr/bin/openssl", ["genrsa", "-out", file, "2048"])
-        let read = try ManagedProcess.run("/bin/sh", ["-c", "openssl rsa -in '\(file)' -pubout -outform DER 2>&- | base64 -w0"])
-        guard made.status == 0, read.output.hasPrefix("MII") else { throw HarnessError("openssl: \(made.output)") }
+        let read = try ManagedProcess.run(
+            "/bin/sh", ["-c", "openssl rsa -in '\(file)' -pubout -outform DER 2>&- | base64 -w0"])
+        guard made.status == 0, read.output.hasPrefix("MII") else {
+            throw HarnessError("openssl: \(made.output)")
+        }
         record = "v=DKIM1; k=rsa; p=" + read.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }

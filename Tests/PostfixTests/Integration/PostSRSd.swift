@@ -34,7 +34,8 @@ final class PostSRSd: RelayNeighbour {
         let process = try NeighbourProgram(
             Self.program,
             [
-                "-f", "\(ports.forward)", "-r", "\(ports.reverse)", "-d", value("SRS_DOMAIN", values), "-s", secret, "-a", "=",
+                "-f", "\(ports.forward)", "-r", "\(ports.reverse)", "-d",
+                value("SRS_DOMAIN", values), "-s", secret, "-a", "=",
                 "-n",
                 "4", "-N", "4", "-u", "postsrsd", "-l", "127.0.0.1", "-X\(excluded)",
             ], in: folder)

@@ -15,12 +15,18 @@ enum Recipe {
     ///   then run with other settings.
     static func text(_ file: String, _ replacements: [String: String]) throws -> String {
         let blocks = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n```")
-        guard let block = blocks.first(where: { $0.split(separator: "\n").dropFirst().first ?? "" == "# \(file)" }) else {
+        guard
+            let block = blocks.first(where: {
+                $0.split(separator: "\n").dropFirst().first ?? "" == "# \(file)"
+            })
+        else {
             throw HarnessError("docs/INTEGRATION.md has no block that begins with # \(file)")
         }
         let lines = block.split(separator: "\n", omittingEmptySubsequences: false).dropFirst(2)
         return try replacements.reduce(lines.joined(separator: "\n") + "\n") { text, replacement in
-            guard text.contains(replacement.key) else { throw HarnessError("\(file): \(replacement.key) is not in the recipe") }
+            guard text.contains(replacement.key) else {
+                throw HarnessError("\(file): \(replacement.key) is not in the recipe")
+            }
             return text.replacingOccurrences(of: replacement.key, with: replacement.value)
         }
     }
@@ -30,10 +36,15 @@ enum Recipe {
     static func postfix(
         _ file: String, beside fixture: RelayFixture, _ replacements: [String: String] = [:]
     ) throws -> [String: String] {
-        let lines = try text(file, replacements).split(separator: "\n").filter { $0.contains("=") && !$0.hasPrefix("#") }
+        let lines = try text(file, replacements).split(separator: "\n").filter {
+            $0.contains("=") && !$0.hasPrefix("#")
+        }
         return lines.reduce(into: [:]) { settings, line in
-            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-            settings[parts[0]] = parts[1].replacingOccurrences(of: "inet:127.0.0.1:8891", with: fixture.socket)
+            let parts = line.split(separator: "=", maxSplits: 1).map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
+            settings[parts[0]] = parts[1].replacingOccurrences(
+                of: "inet:127.0.0.1:8891", with: fixture.socket)
         }
     }
 }
@@ -53,7 +64,8 @@ final class ProgramFolder {
     @discardableResult
     func write(_ name: String, _ text: String) throws -> String {
         let file = URL(fileURLWithPath: "\(path)/\(name)")
-        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try Data(text.utf8).write(to: file)
         return file.path
     }
@@ -80,7 +92,8 @@ final class NeighbourProgram {
             wait $child
             rm -rf "$folder"
             """
-        process = try ManagedProcess("/bin/sh", ["-c", script, "sh", folder.path, executable] + arguments)
+        process = try ManagedProcess(
+            "/bin/sh", ["-c", script, "sh", folder.path, executable] + arguments)
     }
 
     deinit { stop() }

@@ -18,14 +18,18 @@ final class Rspamd: RelayNeighbour {
         folder = try ProgramFolder()
         port = try FreePort.next()
         for name in ["dkim", "run", "db", "log"] {
-            try FileManager.default.createDirectory(atPath: "\(folder.path)/\(name)", withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                atPath: "\(folder.path)/\(name)", withIntermediateDirectories: true)
         }
         key = try OperatorKey(file: "\(folder.path)/dkim/operator.example.mail.key")
     }
 
     /// `{rspamd}`: its socket. `{operator-key}`, `{sender-key}`: DKIM records.
     var variables: [String: String] {
-        ["rspamd": "inet:127.0.0.1:\(port)", "operator-key": key.record, "sender-key": SenderKey.record]
+        [
+            "rspamd": "inet:127.0.0.1:\(port)", "operator-key": key.record,
+            "sender-key": SenderKey.record,
+        ]
     }
 
     var log: String { process?.output ?? "rspamd did not run" }
@@ -40,9 +44,12 @@ final class Rspamd: RelayNeighbour {
         try local("dkim_signing.conf", ["/var/lib/rspamd/dkim": "\(folder.path)/dkim"])
         try local("actions.conf", [:])
         // A test makes no queries to the network, and no other part of rspamd listens.
-        try folder.write("etc/local.d/options.inc", "dns { nameserver = [\"\(fixture.dns.address)\"]; }\n")
+        try folder.write(
+            "etc/local.d/options.inc", "dns { nameserver = [\"\(fixture.dns.address)\"]; }\n")
         try folder.write("etc/local.d/logging.inc", "type = \"console\";\n")
-        for worker in ["normal", "controller"] { try folder.write("etc/local.d/worker-\(worker).inc", "enabled = false;\n") }
+        for worker in ["normal", "controller"] {
+            try folder.write("etc/local.d/worker-\(worker).inc", "enabled = false;\n")
+        }
         try folder.give(to: Self.user)
         let folders = ["LOCAL_CONFDIR": "etc", "DBDIR": "db", "RUNDIR": "run", "LOGDIR": "log"]
         let process = try NeighbourProgram(
@@ -52,7 +59,8 @@ final class Rspamd: RelayNeighbour {
         self.process = process
         try process.waitUntilServed(port)
         try fixture.postfix.set(
-            Recipe.postfix("/etc/postfix/main.cf, with rspamd", beside: fixture, ["11332": "\(port)"]))
+            Recipe.postfix(
+                "/etc/postfix/main.cf, with rspamd", beside: fixture, ["11332": "\(port)"]))
     }
 
     func stop() { process?.stop() }

@@ -11,9 +11,12 @@ struct Smarthost: RelayNeighbour {
     func start(beside fixture: RelayFixture) throws {
         let place = "[127.0.0.1]:\(fixture.sink.port)"
         var settings = try Recipe.postfix(
-            "/etc/postfix/main.cf, with a smarthost", beside: fixture, ["[smtp.provider.example]:587": place])
+            "/etc/postfix/main.cf, with a smarthost", beside: fixture,
+            ["[smtp.provider.example]:587": place])
         // The sink has neither a certificate nor accounts.
-        for name in settings.keys where name.hasPrefix("smtp_tls") || name.hasPrefix("smtp_sasl") { settings[name] = nil }
+        for name in settings.keys where name.hasPrefix("smtp_tls") || name.hasPrefix("smtp_sasl") {
+            settings[name] = nil
+        }
         // Otherwise the fixture itself sends everything to the sink.
         settings["transport_maps"] = ""
         try fixture.postfix.set(settings)

@@ -20,33 +20,49 @@ final class AppStage {
 
     /// - Parameter scheme: an app's own scheme, which the browser passes to the desktop.
     init(opening scheme: String? = nil) throws {
-        let (fixture, postern) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        let (fixture, postern) = try home(host: "localhost") {
+            $0.settings["sign_in.page"] = "built-in"
+        }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
         let port = try FreePort.next()
         let app = "http://localhost:\(port)"
-        try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", app + "/back.html"])
-        try fixture.run(["app", "add", "juice", "com.example.page", "--redirect-uri", app + "/alone.html"])
+        try fixture.run([
+            "app", "add", "juice", "com.example.juice", "--redirect-uri", app + "/back.html",
+        ])
+        try fixture.run([
+            "app", "add", "juice", "com.example.page", "--redirect-uri", app + "/alone.html",
+        ])
         try fixture.run(["app", "client", "juice", "com.example.page", "--public"])
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-app-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-app-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let pages = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../Pages")
+        let pages = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../Pages")
         func write(_ page: String, as name: String, mode: String = "") throws {
             var text = try String(contentsOf: pages.appendingPathComponent(page), encoding: .utf8)
             for (key, value) in ["postern": postern, "app": app, "mode": mode] {
                 text = text.replacing("{{\(key)}}", with: value)
             }
-            try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
+            try text.write(
+                to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
         }
         try write("index.html", as: "popup.html", mode: "popup")
         try write("index.html", as: "redirect.html", mode: "redirect")
         try write("index.html", as: "back.html")
-        for name in ["app.js", "foreign.html", "alone.html", "alone.js"] { try write(name, as: name) }
+        for name in ["app.js", "foreign.html", "alone.html", "alone.js"] {
+            try write(name, as: name)
+        }
         let server = try ManagedProcess(
             "/usr/bin/python3",
-            ["-u", "-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", folder.path])
+            [
+                "-u", "-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory",
+                folder.path,
+            ])
         try server.waitForLine(containing: "Serving HTTP")
         browser = try Browser(opening: scheme.map { Browser.AppScheme($0, from: postern) })
-        (self.fixture, self.postern, self.app, self.folder, self.server) = (fixture, postern, app, folder, server)
+        (self.fixture, self.postern, self.app, self.folder, self.server) = (
+            fixture, postern, app, folder, server
+        )
     }
 
     func end() {
@@ -62,7 +78,8 @@ final class AppStage {
         try browser.click("form[action='/me/sign-in'] button")
         letters += 1
         let message = try fixture.arrival(for: "anna@home.example", number: letters)
-        let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+        let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/))
+            .output
         #expect(try browser.shows("label[for=code]", ""))
         try browser.type(String(code), into: "#code")
         try browser.click("form[action='/me/sent'] button")
@@ -70,7 +87,9 @@ final class AppStage {
     }
 
     /// Waits until an element of the open page contains this text.
-    func expect(_ selector: String, _ text: String, at location: SourceLocation = #_sourceLocation) throws {
+    func expect(
+        _ selector: String, _ text: String, at location: SourceLocation = #_sourceLocation
+    ) throws {
         let comes = try browser.shows(selector, text)
         let (said, page) = (try browser.text(selector), try browser.url)
         #expect(comes, "\(page) says \(said)", sourceLocation: location)

@@ -21,20 +21,30 @@ import Testing
 
     /// The lines of the demo after a heading, without those that describe the rest of the message.
     private static func shown(_ heading: String, in output: String) -> [String] {
-        output.components(separatedBy: "\n").drop { $0.trimmingCharacters(in: .whitespaces) != heading }.dropFirst()
-            .prefix { $0.hasPrefix("  │ ") && !$0.hasPrefix("  │ (") }.map { String($0.dropFirst(4)) }
+        output.components(separatedBy: "\n").drop {
+            $0.trimmingCharacters(in: .whitespaces) != heading
+        }.dropFirst()
+            .prefix { $0.hasPrefix("  │ ") && !$0.hasPrefix("  │ (") }.map {
+                String($0.dropFirst(4))
+            }
     }
 
     @Test func example_isWhatTheDemoPrints() throws {
         let run = try ManagedProcess.run(
             try ManagedProcess.builtProduct("relay-demo"), [], environment: ["NO_COLOR": "1"])
         #expect(run.status == 0)
-        let (sent, arrived) = (Self.shown("sent by the team", in: run.output), Self.shown("arrived in the inbox", in: run.output))
+        let (sent, arrived) = (
+            Self.shown("sent by the team", in: run.output),
+            Self.shown("arrived in the inbox", in: run.output)
+        )
         try #require(sent.count >= 6 && arrived.count >= 7)
-        let page = try String(contentsOf: Folders.package.appending(path: "docs/OVERVIEW.md"), encoding: .utf8)
+        let page = try String(
+            contentsOf: Folders.package.appending(path: "docs/OVERVIEW.md"), encoding: .utf8)
         let blocks = page.components(separatedBy: "\n```\n")
         try #require(blocks.count >= 4)
-        let written = [blocks[1], blocks[3]].flatMap { $0.components(separatedBy: "\n").filter { !$0.isEmpty } }
+        let written = [blocks[1], blocks[3]].flatMap {
+            $0.components(separatedBy: "\n").filter { !$0.isEmpty }
+        }
         #expect(Self.masked(written) == Self.masked(sent + arrived))
     }
 }

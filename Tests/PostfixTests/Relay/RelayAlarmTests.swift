@@ -17,23 +17,29 @@ import Testing
             })
         defer { fixture.stop() }
         func status() throws -> (status: Int32, output: String) {
-            try ManagedProcess.run(fixture.program, ["status", "--config", fixture.configuration] + fixture.settings)
+            try ManagedProcess.run(
+                fixture.program, ["status", "--config", fixture.configuration] + fixture.settings)
         }
         func doctor() throws -> String {
             try ManagedProcess.run(
                 fixture.program,
                 [
-                    "doctor", "--config-directory", fixture.postfix.configuration, "--config", fixture.configuration, "--skip",
+                    "doctor", "--config-directory", fixture.postfix.configuration, "--config",
+                    fixture.configuration, "--skip",
                     "outside",
                     "--skip", "probe",
                 ]
                     + fixture.settings
             ).output
         }
-        #expect(try !status().output.contains("in Postfix's queue") && !doctor().contains("in the queue"))
-        let text = Array(RelayFixtures.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
+        #expect(
+            try !status().output.contains("in Postfix's queue")
+                && !doctor().contains("in the queue"))
+        let text = Array(
+            RelayFixtures.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
         let past = try SMTPClient.send(
-            port: fixture.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"], message: text, xclient: [])
+            port: fixture.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"],
+            message: text, xclient: [])
         #expect(past.data?.code == 250, "\(past)")
         try fixture.postfix.waitForLog(containing: "status=deferred")
         #expect(try doctor().contains("1 message in the queue is for addresses at a relay domain"))
@@ -43,8 +49,12 @@ import Testing
         try fixture.process.waitForLine(containing: "messages in Postfix's queue")
         let end = Date(timeIntervalSinceNow: 30)
         var found = try status()
-        while !found.output.contains("1 message in Postfix's queue is"), Date() < end { found = try status() }
-        #expect(found.status == 1 && found.output.contains("1 message in Postfix's queue is"), "\(found.output)")
+        while !found.output.contains("1 message in Postfix's queue is"), Date() < end {
+            found = try status()
+        }
+        #expect(
+            found.status == 1 && found.output.contains("1 message in Postfix's queue is"),
+            "\(found.output)")
         #expect(fixture.sink.messages.isEmpty)
     }
 
@@ -53,8 +63,10 @@ import Testing
         let folder = NSTemporaryDirectory() + "postern-mount-" + UUID().uuidString.prefix(8)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         guard geteuid() == 0,
-            (try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)) != nil,
-            (try? ManagedProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=65536", "tmpfs", folder]))?.status == 0
+            (try? FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true)) != nil,
+            (try? ManagedProcess.run(
+                "/bin/mount", ["-t", "tmpfs", "-o", "size=65536", "tmpfs", folder]))?.status == 0
         else { return false }
         return (try? ManagedProcess.run("/bin/umount", [folder]))?.status == 0
     }()
@@ -77,7 +89,11 @@ import Testing
             while true {
                 try work()
                 let found = try ManagedProcess.run(
-                    "/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:\(port)/readyz"]
+                    "/usr/bin/curl",
+                    [
+                        "-s", "-o", "/dev/null", "-w", "%{http_code}",
+                        "http://127.0.0.1:\(port)/readyz",
+                    ]
                 ).output
                 if found == wanted || Date() > end { return found }
             }
@@ -91,13 +107,15 @@ import Testing
         func send(_ id: Int) throws -> SMTPTransactionResult {
             let text =
                 "Date: Sat, 21 Nov 2026 12:00:00 +0000\n"
-                + RelayFixtures.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
+                + RelayFixtures.message(
+                    to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
             return try fixture.send(from: "bounce@juice.example", to: addresses, text)
         }
         let filler = fixture.folder + "/postern/filler"
         // Fills the free space, at last octet by octet.
         for size in ["1M", "4k", "1"] {
-            _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
+            _ = try ManagedProcess.run(
+                "/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
         }
         // The log of the database has some space left, and sometimes begins again. A message that
         // can be recorded is accepted; all others are deferred.
@@ -115,12 +133,16 @@ import Testing
         var found: (status: Int32, output: String)
         repeat {
             try fill()
-            found = try ManagedProcess.run(fixture.program, ["status", "--config", fixture.configuration] + fixture.settings)
+            found = try ManagedProcess.run(
+                fixture.program, ["status", "--config", fixture.configuration] + fixture.settings)
         } while !found.output.contains("disk full") && Date() < end
         #expect(found.status == 1 && found.output.contains("disk full"), "\(found.output)")
         let doctor = try ManagedProcess.run(
             fixture.program,
-            ["doctor", "--config", fixture.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"]
+            [
+                "doctor", "--config", fixture.configuration, "--skip", "outside", "--skip", "probe",
+                "--skip", "postfix",
+            ]
                 + fixture.settings)
         #expect(doctor.status == 1 && doctor.output.contains("broken  "), "\(doctor.output)")
         #expect(try readiness(until: "503", beside: fill) == "503")
@@ -129,8 +151,11 @@ import Testing
         #expect(try send(id).data?.code == 250)
         _ = try fixture.sink.wait(for: (id + 1) * addresses.count)
         try fixture.postfix.waitUntilDone()
-        let arrived = fixture.sink.messages.map { ($0.value("Message-ID") ?? "") + $0.recipients.joined() }
+        let arrived = fixture.sink.messages.map {
+            ($0.value("Message-ID") ?? "") + $0.recipients.joined()
+        }
         #expect(
-            arrived.count == (id + 1) * addresses.count && Set(arrived).count == arrived.count, "each once, whatever happened")
+            arrived.count == (id + 1) * addresses.count && Set(arrived).count == arrived.count,
+            "each once, whatever happened")
     }
 }

@@ -9,7 +9,8 @@ import Testing
 
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelayAppTests {
     /// The final text of the page without a backend, without the address.
-    private static let signedIn = "a wrong code is invalid_grant\nrevoked 200, then 401\nsigned in as "
+    private static let signedIn =
+        "a wrong code is invalid_grant\nrevoked 200, then 401\nsigned in as "
 
     @Test(arguments: ["com.example.app://cb", "com.example.app:/signed-in"])
     func signIn_schemeOfAnAppsOwn_opensTheApp(_ back: String) throws {
@@ -27,7 +28,9 @@ import Testing
         try stage.signIn()
         try browser.click("[value=continue]")
         let first = try answer(1)
-        #expect(first.hasPrefix(back + "?code=pc_") && first.hasSuffix("&state=s&iss=\(iss)"), "\(first)")
+        #expect(
+            first.hasPrefix(back + "?code=pc_") && first.hasSuffix("&state=s&iss=\(iss)"),
+            "\(first)")
         // The app is already known: one press, and none if the app wants none.
         try browser.open(request)
         try stage.expect(".lead:last-child", "You have used it before.")
@@ -37,7 +40,9 @@ import Testing
         try stage.expect(".lead:last-child", "You have used it before.")
         try browser.click("[value=cancel]")
         let cancelled = try answer(3)
-        #expect(cancelled.hasPrefix(back + "?error=access_denied&") && cancelled.hasSuffix("&state=s&iss=\(iss)"), "\(cancelled)")
+        #expect(
+            cancelled.hasPrefix(back + "?error=access_denied&")
+                && cancelled.hasSuffix("&state=s&iss=\(iss)"), "\(cancelled)")
         #expect(try browser.complaints().filter { !$0.contains("Launched external handler") } == [])
     }
 
@@ -54,12 +59,17 @@ import Testing
         #expect(try browser.text("#outcome").hasSuffix("@relay.example"))
         // The browser's complaints about the two error answers only, and none about blocked
         // requests.
-        #expect(try browser.complaints().filter { !$0.contains("status of 400") && !$0.contains("status of 401") } == [])
+        #expect(
+            try browser.complaints().filter {
+                !$0.contains("status of 400") && !$0.contains("status of 401")
+            } == [])
 
         // The same page at an origin that no app has.
         try browser.open(stage.app.replacing("localhost", with: "127.0.0.1") + "/alone.html")
         try browser.click("#foreign")
-        try stage.expect("#outcome", "keys true\ntoken TypeError\nrevocation TypeError\nuserinfo TypeError\ndone")
+        try stage.expect(
+            "#outcome", "keys true\ntoken TypeError\nrevocation TypeError\nuserinfo TypeError\ndone"
+        )
     }
 
     /// The page waits as its libraries do: if contact to a window is lost, it treats the window as
@@ -104,7 +114,8 @@ import Testing
         var isIn = false
         for number in 1...(hasScripts ? 1 : 2) where !isIn {
             let message = try stage.fixture.arrival(for: "anna@home.example", number: number)
-            let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+            let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/))
+                .output
             try browser.type(String(code), into: "#code")
             try browser.doubleClick("form[action='/me/sent'] button")
             try wait("the code is right or wrong", atMost: standardTimeout) {

@@ -1,4 +1,5 @@
-// The sign-in button on an app's page, in a real browser: popup and redirect to the built-in page, and pages of other origins.
+// The sign-in button on an app's page, in a real browser: popup and redirect to the built-in page,
+// and pages of other origins.
 
 import Foundation
 import PostfixHarness
@@ -13,8 +14,10 @@ import Testing
         let browser = stage.browser
         try browser.open(stage.app + "/popup.html")
         #expect(
-            try browser.value("return document.querySelector('#postern-sign-in img').alt") as? String == "Mit Postern anmelden")
-        let decoded = try browser.value("return document.querySelector('#postern-sign-in img').decode().then(() => 'shown')")
+            try browser.value("return document.querySelector('#postern-sign-in img').alt")
+                as? String == "Mit Postern anmelden")
+        let decoded = try browser.value(
+            "return document.querySelector('#postern-sign-in img').decode().then(() => 'shown')")
         #expect(decoded as? String == "shown")
 
         // A forged answer of the page itself with the right state does not count.
@@ -30,9 +33,12 @@ import Testing
         }
         #expect(try browser.shows("#outcome", #"success {"authorization":{"code":"pc_"#))
         let outcome = try browser.text("#outcome")
-        #expect(outcome.contains(#""state":"af0ifjsldkj""#) && !outcome.contains("forged") && !outcome.contains("failure"))
+        #expect(
+            outcome.contains(#""state":"af0ifjsldkj""#) && !outcome.contains("forged")
+                && !outcome.contains("failure"))
         #expect(outcome.matches(of: /success/).count == 1)
-        #expect(outcome.contains("@relay.example") && !outcome.contains("home.example"), "\(outcome)")
+        #expect(
+            outcome.contains("@relay.example") && !outcome.contains("home.example"), "\(outcome)")
 
         // Cancelled, and with the answer to another request.
         try browser.open(stage.app + "/popup.html")
@@ -49,7 +55,9 @@ import Testing
         }
         #expect(try browser.shows("#outcome", "failure invalid_response"))
         // The policy of the page, and its Trusted Types, blocked nothing.
-        #expect(try browser.complaints().filter { $0.contains("Policy") || $0.contains("Trusted") } == [])
+        #expect(
+            try browser.complaints().filter { $0.contains("Policy") || $0.contains("Trusted") }
+                == [])
 
         try browser.open(stage.app + "/redirect.html")
         try browser.click("#postern-sign-in button")
@@ -61,7 +69,9 @@ import Testing
 
         // Another site opens the request itself: anna is signed in, and a code is made, but only
         // for the app's origin.
-        for (origin, messages) in [(stage.app.replacing("localhost", with: "127.0.0.1"), 0), (stage.app, 1)] {
+        for (origin, messages) in [
+            (stage.app.replacing("localhost", with: "127.0.0.1"), 0), (stage.app, 1),
+        ] {
             try browser.open(origin + "/foreign.html")
             try browser.click("button")
             #expect(try browser.shows("#outcome", "closed after \(messages)"))

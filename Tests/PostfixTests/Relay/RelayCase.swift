@@ -33,27 +33,37 @@ enum RelayCase {
         var variables = neighbours.reduce(into: [:]) { $0.merge($1.variables) { $1 } }
         let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
         let outline = try TestCase(name: name, text: filled(text, variables), folder: folder)
-        var options = RelayFixtures.options { if neighbours.isEmpty { $0.postfix = outline.settings } }
+        var options = RelayFixtures.options {
+            if neighbours.isEmpty { $0.postfix = outline.settings }
+        }
         try change(&options)
         if let zone = outline.sections["dns"] { options.zone = zone.joined(separator: "\n") }
         for line in outline.sections["settings"] ?? [] {
-            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            let parts = line.split(separator: "=", maxSplits: 1).map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
             options.settings[parts[0]] = parts.count > 1 ? parts[1] : ""
         }
         let fixture = try RelayFixture(options)
         defer { fixture.stop() }
         fixture.sink.set(outline.behaviour)
         variables["postern"] = fixture.socket
-        for line in outline.sections["postern"] ?? [] { try perform(filled(line, variables), on: fixture, into: &variables) }
+        for line in outline.sections["postern"] ?? [] {
+            try perform(filled(line, variables), on: fixture, into: &variables)
+        }
         for neighbour in neighbours { try neighbour.start(beside: fixture) }
         let testCase = try TestCase(name: name, text: filled(text, variables), folder: folder)
         // After the settings of the neighbours, so that a case can show a fault without one of
         // them.
-        if !neighbours.isEmpty, !testCase.settings.isEmpty { try fixture.postfix.set(testCase.settings) }
+        if !neighbours.isEmpty, !testCase.settings.isEmpty {
+            try fixture.postfix.set(testCase.settings)
+        }
         let failures =
-            try testCase.run(postfix: fixture.postfix, sink: fixture.sink) + neighbours.flatMap { $0.failures(testCase) }
+            try testCase.run(postfix: fixture.postfix, sink: fixture.sink)
+            + neighbours.flatMap { $0.failures(testCase) }
         guard !failures.isEmpty else { return nil }
-        let logs = [fixture.postfix.logTail, (try? fixture.process.output) ?? ""] + neighbours.map(\.log)
+        let logs =
+            [fixture.postfix.logTail, (try? fixture.process.output) ?? ""] + neighbours.map(\.log)
         return "\(testCase.description)\n\((failures + logs).joined(separator: "\n"))"
     }
 
@@ -74,7 +84,8 @@ enum RelayCase {
         if words[2] == "reverse", words.count == 5 {
             variables[words[0]] = try fixture.reverseAddress(of: words[4], for: words[3])
         } else {
-            variables[words[0]] = try fixture.run(Array(words[2...])).trimmingCharacters(in: .whitespacesAndNewlines)
+            variables[words[0]] = try fixture.run(Array(words[2...])).trimmingCharacters(
+                in: .whitespacesAndNewlines)
         }
     }
 }

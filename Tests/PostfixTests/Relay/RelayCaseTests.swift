@@ -1,15 +1,18 @@
-// Runs every .testcase of the folder RelayCases on a whole relay: real Postfix, real store, real name server.
+// Runs every .testcase of the folder RelayCases on a whole relay: real Postfix, real
+// store, real name server.
 
 import Foundation
 import RelayHarness
 import TestSupport
 import Testing
 
-private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent()
     .appendingPathComponent("RelayCases").path
 
 @Suite(.blocking) struct RelayCaseTests {
-    private static let names: [String] = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
+    private static let names: [String] =
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
         .filter { $0.hasSuffix(".testcase") }.sorted()
 
     @Test func cases_areFound() {

@@ -13,23 +13,32 @@ import Testing
 
     private static let root: URL =
         ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"].map { URL(fileURLWithPath: $0) }
-        ?? URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("shared/conformance")
+        ?? URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+            "shared/conformance")
 
     private static let replies = [
-        "replies/crisp/test/fixtures/email_german.txt", "replies/crisp/test/fixtures/email_emoji.txt",
-        "replies/crisp/test/fixtures/email_tricky_20_html_entities.txt", "replies/crisp/test/fixtures/email_fr_multiline.txt",
+        "replies/crisp/test/fixtures/email_german.txt",
+        "replies/crisp/test/fixtures/email_emoji.txt",
+        "replies/crisp/test/fixtures/email_tricky_20_html_entities.txt",
+        "replies/crisp/test/fixtures/email_fr_multiline.txt",
         "calendar/method-samples/apple-caldavtester__implicit_scenario1_tzid-reset_4.ics",
-        "calendar/method-samples/apple-caldavtester__performance_schedule_2.ics", "calendar/method-samples/calcard__ical_047.ics",
-        "mail/mimekit/messages/japanese.txt", "mail/mikel-mail/emails/attachment_emails/attachment_with_encoded_name.eml",
-        "mail/mikel-mail/emails/multi_charset/japanese_iso_2022.eml", "mail/postal-mime/test/fixtures/mixed.eml",
-        "mail/postal-mime/test/fixtures/calendar-event.eml", "mail/zbateson/emails/m1003.txt", "mail/zbateson/emails/m2010.txt",
+        "calendar/method-samples/apple-caldavtester__performance_schedule_2.ics",
+        "calendar/method-samples/calcard__ical_047.ics",
+        "mail/mimekit/messages/japanese.txt",
+        "mail/mikel-mail/emails/attachment_emails/attachment_with_encoded_name.eml",
+        "mail/mikel-mail/emails/multi_charset/japanese_iso_2022.eml",
+        "mail/postal-mime/test/fixtures/mixed.eml",
+        "mail/postal-mime/test/fixtures/calendar-event.eml", "mail/zbateson/emails/m1003.txt",
+        "mail/zbateson/emails/m2010.txt",
         "mail/cpython-test_email/msg_16.txt",
     ]
 
     /// Reports, and the status that the rebuilt report must have.
     private static let reports = [
-        ("bounces/set-of-emails/rfc3464-26.eml", "5.1.1"), ("bounces/mikel-mail/multipart_report_emails/report_422.eml", "4.2.2"),
+        ("bounces/set-of-emails/rfc3464-26.eml", "5.1.1"),
+        ("bounces/mikel-mail/multipart_report_emails/report_422.eml", "4.2.2"),
         ("bounces/mimekit/bounce.txt", "5.1.1"), ("bounces/set-of-emails/rfc3464-08.eml", "5.7.1"),
         ("bounces/kumomta/data/rfc3464/6.eml", "5.1.1"),
     ]
@@ -43,11 +52,13 @@ import Testing
         try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
         try fixture.addUser("anna", inboxes: [Self.inbox])
         let address = try fixture.address("juice", "anna")
-        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try fixture.arrival(for: Self.inbox).address("From")
         for (number, name) in Self.replies.enumerated() {
             let planted = try Self.planted(name, reverse: reverse)
-            let result = try fixture.postfix.send(from: "<\(Self.inbox)>", to: ["<\(reverse)>"], message: planted)
+            let result = try fixture.postfix.send(
+                from: "<\(Self.inbox)>", to: ["<\(reverse)>"], message: planted)
             #expect(result.data?.code == 250, "\(name): \(result)")
             let arrived = try fixture.arrival(for: "news@juice.example", number: number + 1)
             try expectNothing(of: Self.inbox, reverse, in: arrived, name)
@@ -71,7 +82,8 @@ import Testing
         let address = try fixture.address("juice", "anna")
         for (number, (name, status)) in Self.reports.enumerated() {
             try fixture.send(
-                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example"))
+                from: "bounce@juice.example", to: [address],
+                RelayFixtures.message(to: address, id: "\(number)@juice.example"))
             let forward = try fixture.arrival(for: Self.inbox, number: number + 1)
             let result = try fixture.postfix.send(
                 from: "<>", to: [forward.mailFrom],
@@ -85,9 +97,14 @@ import Testing
         }
     }
 
-    private func expectNothing(of inbox: String, _ reverse: String, in message: SinkMessage, _ name: String) throws {
+    private func expectNothing(
+        of inbox: String, _ reverse: String, in message: SinkMessage, _ name: String
+    ) throws {
         #expect(try LeakOracle.findings(of: inbox, in: message) == "", "\(name)")
-        for secret in ["bergstroem", "home.example", "annas-laptop", reverse, String(reverse.prefix { $0 != "@" })] {
+        for secret in [
+            "bergstroem", "home.example", "annas-laptop", reverse,
+            String(reverse.prefix { $0 != "@" }),
+        ] {
             #expect(!message.text.lowercased().contains(secret), "\(name): \(secret)")
         }
     }
@@ -96,16 +113,26 @@ import Testing
 
     /// The message with the inbox in place of the most frequent address in it, as anna's program
     /// would send it.
-    private static func planted(_ name: String, reverse: String, isReport: Bool = false) throws -> [UInt8] {
+    private static func planted(
+        _ name: String, reverse: String, isReport: Bool = false
+    ) throws -> [UInt8] {
         let data = try Data(contentsOf: root.appendingPathComponent(name))
         // One character for each octet.
-        var text = String(String.UnicodeScalarView(data.map { Unicode.Scalar($0) })).replacingOccurrences(of: "\r\n", with: "\n")
+        var text = String(String.UnicodeScalarView(data.map { Unicode.Scalar($0) }))
+            .replacingOccurrences(of: "\r\n", with: "\n")
         let isText = name.hasPrefix("replies/")
         if isText || name.hasSuffix(".ics") {
-            let type = isText ? "text/plain; charset=utf-8; format=flowed" : "text/calendar; charset=utf-8; method=REPLY"
-            text = "Subject: Re: order\nMIME-Version: 1.0\nContent-Type: \(type)\nContent-Transfer-Encoding: 8bit\n\n" + text
+            let type =
+                isText
+                ? "text/plain; charset=utf-8; format=flowed"
+                : "text/calendar; charset=utf-8; method=REPLY"
+            text =
+                "Subject: Re: order\nMIME-Version: 1.0\nContent-Type: \(type)\nContent-Transfer-Encoding: 8bit\n\n"
+                + text
         }
-        let addresses = text.matches(of: /[A-Za-z0-9][A-Za-z0-9._+-]*@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]/).map {
+        let addresses = text.matches(
+            of: /[A-Za-z0-9][A-Za-z0-9._+-]*@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]/
+        ).map {
             String($0.output)
         }
         let counts = Dictionary(addresses.map { ($0, 1) }, uniquingKeysWith: +)
@@ -114,11 +141,16 @@ import Testing
         } else {
             text += "\n> On Friday \(reverse) wrote to \(inbox):\n"
         }
-        let parsed = Message.parse(text.replacingOccurrences(of: "\n", with: "\r\n").unicodeScalars.map { UInt8($0.value) })
+        let parsed = Message.parse(
+            text.replacingOccurrences(of: "\n", with: "\r\n").unicodeScalars.map { UInt8($0.value) }
+        )
         let dropped: Set<String> = [
-            "from", "to", "cc", "bcc", "sender", "reply-to", "received", "return-path", "delivered-to", "message-id",
+            "from", "to", "cc", "bcc", "sender", "reply-to", "received", "return-path",
+            "delivered-to", "message-id",
         ]
-        var fields = parsed.header.fields.filter { isReport || !dropped.contains($0.name.lowercased()) }
+        var fields = parsed.header.fields.filter {
+            isReport || !dropped.contains($0.name.lowercased())
+        }
         if !isReport {
             fields += [
                 HeaderField(
@@ -141,14 +173,20 @@ import Testing
         let body = Array(parsed.body)
         for part in MIMEPart.parse(header: parsed.header, body: body).flattened
         where part.contentType.matches("text") && !part.isComposite {
-            let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes ?? Array(body[part.bodyRange])
-            let text = part.contentType.charset.flatMap { Charset.decode(octets, $0) } ?? String(decoding: octets, as: UTF8.self)
+            let octets =
+                part.transferEncoding.decode(body[part.bodyRange])?.bytes
+                ?? Array(body[part.bodyRange])
+            let text =
+                part.contentType.charset.flatMap { Charset.decode(octets, $0) }
+                ?? String(decoding: octets, as: UTF8.self)
             // Folded lines join before they are compared.
-            let unfolded = text.replacingOccurrences(of: "\r\n ", with: "").replacingOccurrences(of: "\r\n\t", with: "")
+            let unfolded = text.replacingOccurrences(of: "\r\n ", with: "").replacingOccurrences(
+                of: "\r\n\t", with: "")
             // Addresses are removed completely, including reverse addresses with `=` in them.
             let rest = unfolded.replacing(/[^\s<>",;:]+@[^\s<>",;:]+/, with: " ")
             for word in rest.split(whereSeparator: { $0.isWhitespace || "\",;:<>=".contains($0) })
-            where !word.contains("@") && !word.contains("home.example") && !word.contains("bergstroem")
+            where !word.contains("@") && !word.contains("home.example")
+                && !word.contains("bergstroem")
                 && !word.contains("relay.example")
             {
                 words.insert(String(word))

@@ -10,7 +10,8 @@ import Testing
 @Suite(.blocking, needsPostfix) struct RelayExtremeInputTests {
     private func expectAlive(_ fixture: RelayFixture, _ address: String) throws {
         let before = fixture.sink.messages.count
-        let result = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let result = try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(result.data?.code == 250)
         _ = try fixture.sink.wait(for: before + 1)
     }
@@ -20,11 +21,13 @@ import Testing
         defer { fixture.stop() }
         let ordinary = RelayFixtures.message(to: address)
         let hostile = [
-            "X-Long: \(String(repeating: "a", count: 1_000_000))\n", String(repeating: "X-Many: a\n", count: 10_000),
+            "X-Long: \(String(repeating: "a", count: 1_000_000))\n",
+            String(repeating: "X-Many: a\n", count: 10_000),
             "X-Folded:\(String(repeating: "\n " + String(repeating: "b", count: 70), count: 14_000))\n",
         ]
         for header in hostile {
-            let result = try fixture.send(from: "bounce@juice.example", to: [address], header + ordinary)
+            let result = try fixture.send(
+                from: "bounce@juice.example", to: [address], header + ordinary)
             #expect(result.data.map { "\($0)" }?.hasPrefix("550 5.6.0") == true, "\(result)")
         }
         try expectAlive(fixture, address)
@@ -45,7 +48,9 @@ import Testing
         var connection = client
         while left > 0 {
             let malformed = left % 2 == 0
-            let lines = (0..<min(100, left)).map { "RCPT TO:<\(malformed ? "nobody\($0)" : "nobody\($0).x")@relay.example>" }
+            let lines = (0..<min(100, left)).map {
+                "RCPT TO:<\(malformed ? "nobody\($0)" : "nobody\($0).x")@relay.example>"
+            }
             do {
                 for reply in try connection.pipeline(lines) {
                     counts["\(reply.code) \(reply.enhancedStatus ?? "")", default: 0] += 1
@@ -59,7 +64,10 @@ import Testing
             }
             left -= lines.count
         }
-        #expect(counts.keys.allSatisfy { $0.hasPrefix("550 5.1.1") || $0.hasPrefix("421") || $0.hasPrefix("452") }, "\(counts)")
+        #expect(
+            counts.keys.allSatisfy {
+                $0.hasPrefix("550 5.1.1") || $0.hasPrefix("421") || $0.hasPrefix("452")
+            }, "\(counts)")
         #expect(counts["550 5.1.1", default: 0] > 900, "\(counts)")
 
         let second = try fixture.postfix.connect()
@@ -84,13 +92,18 @@ import Testing
         // left.
         let bareCR = head + "Subject: a\rFrom: evil@juice.example\r\n\r\nx\r\n"
         #expect(
-            try fixture.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code
+            try fixture.postfix.send(
+                from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)
+            ).data?.code
                 == 250)
-        #expect(try fixture.arrival(for: "anna@home.example").value("Subject") == "a From: evil@juice.example")
+        #expect(
+            try fixture.arrival(for: "anna@home.example").value("Subject")
+                == "a From: evil@juice.example")
         // A bare LF in the body is a line end to Postfix 3.7, or refused if
         // smtpd_forbid_bare_newline requires that.
         let smuggled = head + "\r\nbody\n.\nMAIL FROM:<evil@juice.example>\r\n"
-        _ = try? fixture.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(smuggled.utf8))
+        _ = try? fixture.postfix.send(
+            from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(smuggled.utf8))
         try expectAlive(fixture, address)
         #expect(!fixture.sink.messages.contains { $0.mailFrom.contains("evil") })
     }
@@ -120,12 +133,15 @@ import Testing
             """
         }
         #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], message("news@juice.example", address)).data?.code
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], message("news@juice.example", address)
+            ).data?.code
                 == 250)
         let forwarded = try fixture.arrival(for: "anna@home.example")
         #expect(forwarded.data.count > 25_000_000)
         let reverse = forwarded.address("From")
-        let result = try fixture.send(from: "anna@home.example", to: [reverse], message("anna@home.example", reverse))
+        let result = try fixture.send(
+            from: "anna@home.example", to: [reverse], message("anna@home.example", reverse))
         #expect(result.data?.code == 250, "\(result)")
         let replied = try fixture.arrival(for: "news@juice.example")
         #expect(replied.data.count > 25_000_000)

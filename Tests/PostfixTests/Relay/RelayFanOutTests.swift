@@ -8,7 +8,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayFanOutTests {
-    /// A relay with users user0, user1… of one team, and their addresses; copies go through a proxy.
+    /// A relay with users user0, user1… of one team, and their addresses;
+    /// copies go through a proxy.
     private struct Fixture {
         let relay: RelayFixture
         let proxy: SMTPProxy
@@ -29,7 +30,8 @@ import Testing
             var rows = "user,inbox,verified,team,address\n"
             let letters = Array("abcdefghijklmnopqrstuvwxyz")
             for number in 0..<users {
-                addresses.append("fanout\(letters[number / 26])\(letters[number % 26])xx@relay.example")
+                addresses.append(
+                    "fanout\(letters[number / 26])\(letters[number % 26])xx@relay.example")
                 rows += "user\(number),user\(number)@home.example,true,juice,\(addresses[number])\n"
             }
             self.addresses = addresses
@@ -61,11 +63,17 @@ import Testing
         /// local user may send it.
         func forge(_ login: String?) throws -> SMTPTransactionResult {
             let identity =
-                [("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
+                [
+                    ("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"),
+                    ("HELO", "mail.juice.example"),
+                ]
                 + (login.map { [("LOGIN", $0)] } ?? [])
             return try SMTPClient.send(
                 port: relay.fanOutPort, from: "<bounce@juice.example>", to: ["<\(addresses[0])>"],
-                message: Array(RelayFixtures.message(to: addresses[0]).replacingOccurrences(of: "\n", with: "\r\n").utf8),
+                message: Array(
+                    RelayFixtures.message(to: addresses[0]).replacingOccurrences(
+                        of: "\n", with: "\r\n"
+                    ).utf8),
                 xclient: identity)
         }
 
@@ -78,12 +86,16 @@ import Testing
         }
 
         /// Exactly these, each once.
-        func expectArrivals(_ count: Int, _ expected: [String], _ location: SourceLocation = #_sourceLocation) throws {
+        func expectArrivals(
+            _ count: Int, _ expected: [String], _ location: SourceLocation = #_sourceLocation
+        ) throws {
             let arrived = try arrivals(count)
             #expect(arrived == expected, sourceLocation: location)
         }
 
-        func everybody(_ numbers: [Int]) -> [String] { numbers.map { "<user\($0)@home.example>" }.sorted() }
+        func everybody(_ numbers: [Int]) -> [String] {
+            numbers.map { "<user\($0)@home.example>" }.sorted()
+        }
     }
 
     @Test func fanOut_hundredUsers_deliversOneCopyEach() throws {
@@ -95,8 +107,11 @@ import Testing
         try fixture.expectArrivals(100, fixture.everybody(Array(0..<100)))
         #expect(fixture.proxy.count == 99, "one copy for each further user")
         #expect(
-            Set(fixture.relay.sink.messages.map { $0.address("From") }).count == 100, "each has reverse addresses of their own")
-        #expect(Set(fixture.relay.sink.messages.map(\.mailFrom)).count == 100, "and a return path of their own")
+            Set(fixture.relay.sink.messages.map { $0.address("From") }).count == 100,
+            "each has reverse addresses of their own")
+        #expect(
+            Set(fixture.relay.sink.messages.map(\.mailFrom)).count == 100,
+            "and a return path of their own")
     }
 
     @Test func fanOut_killedInTheMiddle_deliversOnceAfterRetry() throws {
@@ -110,7 +125,8 @@ import Testing
             return .cut
         }
         let first = try fixture.send()
-        #expect(first.recipients.allSatisfy { $0.code == 250 } && first.data?.code == 451, "\(first)")
+        #expect(
+            first.recipients.allSatisfy { $0.code == 250 } && first.data?.code == 451, "\(first)")
         try fixture.expectArrivals(5, fixture.everybody(Array(1...5)))
         try relay.serve()
         fixture.proxy.pass(to: relay.fanOutPort)
@@ -120,8 +136,8 @@ import Testing
         #expect(fixture.proxy.count == 6, "what was handed over before is not handed over again")
     }
 
-    @Test(arguments: ["451 4.3.0 not now", "cut"]) func fanOut_failureInTheMiddle_repeatsWithoutDoubles(_ failure: String) throws
-    {
+    @Test(arguments: ["451 4.3.0 not now", "cut"])
+    func fanOut_failureInTheMiddle_repeatsWithoutDoubles(_ failure: String) throws {
         let fixture = try Fixture(users: 6)
         defer { fixture.stop() }
         fixture.proxy.pass(to: fixture.relay.fanOutPort) { number in
@@ -139,7 +155,9 @@ import Testing
         #expect(try fixture.send([fixture.addresses[1], fixture.addresses[2]]).data?.code == 250)
         try fixture.expectArrivals(6, fixture.everybody(Array(0..<6)))
         // Another message is delivered.
-        #expect(try fixture.send([fixture.addresses[1], fixture.addresses[2]], id: "2").data?.code == 250)
+        #expect(
+            try fixture.send([fixture.addresses[1], fixture.addresses[2]], id: "2").data?.code
+                == 250)
         let all = try fixture.arrivals(8)
         #expect(all.count == 8)
     }
@@ -147,19 +165,26 @@ import Testing
     @Test func fanOut_userWithForwardingOff_servesTheOthers() throws {
         let fixture = try Fixture(users: 4)
         defer { fixture.stop() }
-        for number in [0, 2] { try fixture.relay.run(["address", "off", fixture.addresses[number]]) }
+        for number in [0, 2] {
+            try fixture.relay.run(["address", "off", fixture.addresses[number]])
+        }
         // The first one is relayed in place, so its refusal comes first; the other's comes with its
         // copy.
         let first = try fixture.send()
         #expect(first.data?.code == 451, "\(first)")
         // Each refused recipient gets its own transaction, in which the current state applies.
         let second = try fixture.send()
-        #expect(second.recipients.map(\.code) == [250, 452, 452, 452] && second.data?.code == 550, "\(second)")
+        #expect(
+            second.recipients.map(\.code) == [250, 452, 452, 452] && second.data?.code == 550,
+            "\(second)")
         #expect(second.data?.enhancedStatus == "5.2.1", "\(second)")
         let third = try fixture.send(fixture.addresses[1...].map(\.self))
-        #expect(third.recipients.map(\.code) == [250, 250, 250] && third.data?.code == 451, "\(third)")
+        #expect(
+            third.recipients.map(\.code) == [250, 250, 250] && third.data?.code == 451, "\(third)")
         let fourth = try fixture.send(fixture.addresses[1...].map(\.self))
-        #expect(fourth.recipients.map(\.code) == [250, 452, 250] && fourth.data?.code == 250, "\(fourth)")
+        #expect(
+            fourth.recipients.map(\.code) == [250, 452, 250] && fourth.data?.code == 250,
+            "\(fourth)")
         try fixture.relay.run(["address", "on", fixture.addresses[2]])
         let fifth = try fixture.send([fixture.addresses[2]])
         #expect(fifth.recipients.map(\.code) == [250] && fifth.data?.code == 250, "\(fifth)")
@@ -167,7 +192,8 @@ import Testing
     }
 
     /// Exchange repeats a deferred message with a transaction for each recipient.
-    @Test(arguments: [[3, 2, 0, 1], [0, 1, 2, 3]]) func refusalAmongSeveral_messageRepeatedOneByOne_arrivesOnce(
+    @Test(arguments: [[3, 2, 0, 1], [0, 1, 2, 3]])
+    func refusalAmongSeveral_messageRepeatedOneByOne_arrivesOnce(
         order: [Int]
     ) throws {
         let fixture = try Fixture(users: 4)
@@ -177,7 +203,9 @@ import Testing
         #expect(together.data?.code == 451, "\(together)")
         for number in order {
             let alone = try fixture.send([fixture.addresses[number]])
-            let answer = alone.recipients.first?.code == 250 ? alone.data?.code : alone.recipients.first?.code
+            let answer =
+                alone.recipients.first?.code == 250
+                ? alone.data?.code : alone.recipients.first?.code
             #expect(answer == (number == 2 ? 550 : 250), "user \(number): \(alone)")
         }
         try fixture.expectArrivals(3, fixture.everybody([0, 1, 3]))
@@ -192,7 +220,9 @@ import Testing
         #expect(
             stranger.data?.code == 550 && fixture.proxy.count == 0,
             "an unproved message is refused before any copy is made: \(stranger)")
-        let client = [("ADDR", "192.0.2.77"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
+        let client = [
+            ("ADDR", "192.0.2.77"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example"),
+        ]
         #expect(try fixture.send(xclient: client).data?.code == 250)
         try fixture.expectArrivals(3, fixture.everybody([0, 1, 2]))
     }
@@ -204,12 +234,19 @@ import Testing
         let fixture = try Fixture(users: 2)
         defer { fixture.stop() }
         let forged = try fixture.forge(login)
-        #expect(forged.recipients.map(\.code) == [451] && forged.recipients[0].enhancedStatus == "4.7.0", "\(forged)")
+        #expect(
+            forged.recipients.map(\.code) == [451]
+                && forged.recipients[0].enhancedStatus == "4.7.0", "\(forged)")
         #expect(try fixture.send().data?.code == 250)
         try fixture.expectArrivals(2, fixture.everybody([0, 1]))
         let log = fixture.relay.postfix.log
-        #expect(log.contains("sasl_username=copies."), "it is the login by which our own copies are known")
-        #expect(fixture.relay.sink.messages.allSatisfy { !String(decoding: $0.data, as: UTF8.self).contains("copies.1") })
+        #expect(
+            log.contains("sasl_username=copies."),
+            "it is the login by which our own copies are known")
+        #expect(
+            fixture.relay.sink.messages.allSatisfy {
+                !String(decoding: $0.data, as: UTF8.self).contains("copies.1")
+            })
     }
 
     /// If Postfix does not listen there, any user could, and must not get the copies.
@@ -220,23 +257,32 @@ import Testing
             while ($c = $l->accept) { $c->autoflush; print $c "220 thief\\r\\n"; while (<$c>) { print "heard $_";
             print $c (/^EHLO/ ? "250-thief\\r\\n250 XCLIENT NAME ADDR HELO LOGIN\\r\\n" : /^XCLIENT/ ? "220 thief\\r\\n" : "250 ok\\r\\n"); } }
             """
-        let thief = try ManagedProcess("/usr/bin/setpriv", ["--reuid=nobody", "--clear-groups", "/usr/bin/perl", "-e", listen])
+        let thief = try ManagedProcess(
+            "/usr/bin/setpriv", ["--reuid=nobody", "--clear-groups", "/usr/bin/perl", "-e", listen])
         defer { thief.end() }
         try thief.waitForLine(containing: "ready")
         let fixture = try Fixture(users: 2) { $0.fanOutProxy = port }
         defer { fixture.stop() }
         let result = try fixture.send()
-        #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
-        try fixture.relay.process.waitForLine(containing: "listens there, which is not Postfix's user (milter.peers)")
+        #expect(
+            result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
+        try fixture.relay.process.waitForLine(
+            containing: "listens there, which is not Postfix's user (milter.peers)")
         #expect(
             thief.lines.contains { $0.contains("EHLO") }
-                && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") }, "\(thief.lines)")
+                && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") },
+            "\(thief.lines)")
         let doctor = try ManagedProcess.run(
             fixture.relay.program,
-            ["doctor", "--config", fixture.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"]
+            [
+                "doctor", "--config", fixture.relay.configuration, "--skip", "outside", "--skip",
+                "probe", "--skip", "postfix",
+            ]
                 + fixture.relay.settings)
         #expect(
-            doctor.status == 1 && doctor.output.contains("broken  127.0.0.1:\(port) (fan_out_smtpd): user "), "\(doctor.output)")
+            doctor.status == 1
+                && doctor.output.contains("broken  127.0.0.1:\(port) (fan_out_smtpd): user "),
+            "\(doctor.output)")
         try fixture.expectArrivals(1, fixture.everybody([0]))
     }
 
@@ -251,9 +297,11 @@ import Testing
             use IO::Socket::UNIX; $s = IO::Socket::UNIX->new(Peer => '\(path)') or die "no connection"; $SIG{PIPE} = 'IGNORE';
             syswrite($s, pack('NaNNN', 13, 'O', 6, 0x1FF, 0x1FFFFF)); print sysread($s, $answer, 100) || 0;
             """
-        let user = try ManagedProcess.run("/usr/sbin/runuser", ["-u", "nobody", "--", "/usr/bin/perl", "-e", ask])
+        let user = try ManagedProcess.run(
+            "/usr/sbin/runuser", ["-u", "nobody", "--", "/usr/bin/perl", "-e", ask])
         #expect(user.output == "0", "\(user.output)")
-        let postfix = try ManagedProcess.run("/usr/sbin/runuser", ["-u", "postfix", "--", "/usr/bin/perl", "-e", ask])
+        let postfix = try ManagedProcess.run(
+            "/usr/sbin/runuser", ["-u", "postfix", "--", "/usr/bin/perl", "-e", ask])
         #expect((Int(postfix.output) ?? 0) >= 17, "\(postfix.output)")
         try fixture.relay.process.waitForLine(containing: "which are not Postfix")
         #expect(try fixture.send().data?.code == 250)
@@ -265,29 +313,41 @@ import Testing
         let fixture = try Fixture(users: 2) { $0.parks = true }
         defer { fixture.stop() }
         let text = RelayFixtures.message(
-            to: fixture.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
-        #expect(try fixture.relay.send(from: "bounce@juice.example", to: fixture.addresses, text).data?.code == 250)
+            to: fixture.addresses.joined(separator: ", ") + ", Help <help@juice.example>",
+            id: "1@juice.example")
+        #expect(
+            try fixture.relay.send(from: "bounce@juice.example", to: fixture.addresses, text).data?
+                .code == 250)
         try fixture.expectArrivals(2, fixture.everybody([0, 1]))
         for number in [0, 1] {
             let copy = try fixture.relay.arrival(for: "user\(number)@home.example")
             let to = try #require(copy.value("To"))
-            #expect(to.contains("(you and 1 other user of this relay)") && !to.contains(fixture.addresses[1 - number].prefix(10)))
+            #expect(
+                to.contains("(you and 1 other user of this relay)")
+                    && !to.contains(fixture.addresses[1 - number].prefix(10)))
             let answered =
                 [copy.address("From"), fixture.addresses[number]]
                 + to.split { " ,<>()".contains($0) }.map(String.init).filter { $0.contains("=") }
             #expect(answered.count == 3)
             let reply = RelayFixtures.message(
-                from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
-            let result = try fixture.relay.send(from: "user\(number)@home.example", to: answered, reply)
-            #expect(result.recipients.allSatisfy { $0.code == 250 } && result.data?.code == 250, "\(result)")
+                from: "user\(number)@home.example", to: answered.joined(separator: ", "),
+                id: "r\(number)@home.example")
+            let result = try fixture.relay.send(
+                from: "user\(number)@home.example", to: answered, reply)
+            #expect(
+                result.recipients.allSatisfy { $0.code == 250 } && result.data?.code == 250,
+                "\(result)")
         }
         _ = try fixture.relay.sink.wait(for: 4)
         try fixture.relay.postfix.waitUntilDone()
         #expect(try fixture.relay.postfix.queue().isEmpty)
-        let replies = fixture.relay.sink.messages.filter { $0.recipients.contains { $0.hasSuffix("@juice.example>") } }
+        let replies = fixture.relay.sink.messages.filter {
+            $0.recipients.contains { $0.hasSuffix("@juice.example>") }
+        }
         #expect(
             replies.flatMap(\.recipients).sorted() == [
-                "<help@juice.example>", "<help@juice.example>", "<news@juice.example>", "<news@juice.example>",
+                "<help@juice.example>", "<help@juice.example>", "<news@juice.example>",
+                "<news@juice.example>",
             ])
     }
 
@@ -326,10 +386,14 @@ import Testing
             try fixture.relay.postfix.waitUntilDone()
             let arrived = fixture.relay.sink.messages.dropFirst(before).flatMap(\.recipients)
             #expect(Set(arrived) == Set(fixture.everybody(Array(0..<users))), "nobody is left out")
-            #expect(arrived.count <= users + 1, "a kill doubles what is under way in its moment, and no more")
+            #expect(
+                arrived.count <= users + 1,
+                "a kill doubles what is under way in its moment, and no more")
             doubled += arrived.count - users
         }
-        print("kills under fan-out: \(kills), spread over \(Int(microseconds)) µs of a copy; copies doubled: \(doubled)")
+        print(
+            "kills under fan-out: \(kills), spread over \(Int(microseconds)) µs of a copy; copies doubled: \(doubled)"
+        )
     }
 
     @Test func fanOut_copyPortAway_defersTheSecondUser() throws {
@@ -337,7 +401,8 @@ import Testing
         defer { fixture.stop() }
         fixture.proxy.stop()
         let result = try fixture.send()
-        #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
+        #expect(
+            result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
         try fixture.expectArrivals(1, fixture.everybody([0]))
     }
 }

@@ -48,7 +48,9 @@ private struct Hosts {
     var arrived: [SinkMessage] { all.flatMap(\.sink.messages) }
 }
 
-@Suite(.blocking, needsPostfix, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+@Suite(
+    .blocking, needsPostfix,
+    .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct RelayHostsTests {
     /// `make soak-failures` sets higher values.
     private static func parameter(_ name: String, _ standard: Int) -> Int {
@@ -59,32 +61,43 @@ struct RelayHostsTests {
         let server = try #require(PostgresServer.shared)
         let schema = "h\(UUID().uuidString.prefix(8).lowercased())"
         let hosts = try Hosts(
-            server.url(schema: schema), settings: ["limits.messages_per_day": "6", "http.public_url": "https://relay.example"])
+            server.url(schema: schema),
+            settings: ["limits.messages_per_day": "6", "http.public_url": "https://relay.example"])
         defer { hosts.stop() }
         let (first, second, address) = (hosts.first, hosts.second, hosts.address)
         func send(_ fixture: RelayFixture, _ id: String) throws -> SMTPTransactionResult {
             try fixture.send(
-                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(id)@juice.example"))
+                from: "bounce@juice.example", to: [address],
+                RelayFixtures.message(to: address, id: "\(id)@juice.example"))
         }
         // An address made on one host is valid on the other: here a reverse address.
         #expect(try send(first, "1").data?.code == 250)
         let arrival = try first.arrival(for: "anna@home.example")
         let reply = try second.send(
             from: "anna@home.example", to: [arrival.address("From")],
-            "From: anna@home.example\nTo: \(arrival.address("From"))\nSubject: Re\nMessage-ID: <r@home.example>\n\nThanks\n")
+            "From: anna@home.example\nTo: \(arrival.address("From"))\nSubject: Re\nMessage-ID: <r@home.example>\n\nThanks\n"
+        )
         #expect(reply.data?.code == 250, "\(reply)")
         #expect(try second.arrival(for: "news@juice.example").address("From") == address)
         // A limit counts once for all hosts.
-        for number in 2...6 { #expect(try send(number.isMultiple(of: 2) ? second : first, "\(number)").data?.code == 250) }
-        for fixture in hosts.all { #expect(try send(fixture, "7").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
+        for number in 2...6 {
+            #expect(
+                try send(number.isMultiple(of: 2) ? second : first, "\(number)").data?.code == 250)
+        }
+        for fixture in hosts.all {
+            #expect(try send(fixture, "7").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true)
+        }
 
         // The replacement of keys requires that every host has them first.
         let early = try ManagedProcess.run(
-            first.program, ["keys", "file", "rotate", "--wait", "1", "--config", first.configuration])
+            first.program,
+            ["keys", "file", "rotate", "--wait", "1", "--config", first.configuration])
         #expect(early.status == 75 && early.output.contains("mx2.relay.example"), "\(early)")
         #expect(try hosts.rotateKeys().contains("Removed the old seal key a"))
         try second.copyKeys(from: first)
-        for fixture in hosts.all { #expect(try send(fixture, "8").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
+        for fixture in hosts.all {
+            #expect(try send(fixture, "8").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true)
+        }
 
         // A change by another host applies at once, as no account data is kept in memory.
         try first.run(["address", "off", address])
@@ -126,25 +139,31 @@ struct RelayHostsTests {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         try wait("both decide by it", atMost: 2 * standardTimeout) {
-            let overview = try decoder.decode(Overview.self, from: Data(second.run(["policy", "list", "--json"]).utf8))
+            let overview = try decoder.decode(
+                Overview.self, from: Data(second.run(["policy", "list", "--json"]).utf8))
             let active = try #require(overview.policies.first { $0.isDefault }).hash
             return overview.hosts.count == 2 && overview.hosts.allSatisfy { $0.serving == active }
         }
 
         // One of them delivers events, and the other takes over soon after it has ended.
         func lease(_ column: String) throws -> String {
-            try server.psql("SELECT \(column) FROM \(schema).leases WHERE name = 'events'").trimmingCharacters(
-                in: .whitespacesAndNewlines)
+            try server.psql("SELECT \(column) FROM \(schema).leases WHERE name = 'events'")
+                .trimmingCharacters(
+                    in: .whitespacesAndNewlines)
         }
         try wait("somebody delivers", atMost: 2 * standardTimeout) { try !lease("holder").isEmpty }
         try first.end(SIGKILL)
         // A host that has ended renews nothing.
         let beat = try lease("beat")
-        try wait("the other one delivers", atMost: 2 * standardTimeout) { try lease("beat") != beat }
+        try wait("the other one delivers", atMost: 2 * standardTimeout) {
+            try lease("beat") != beat
+        }
         try first.serve()
         let after = try lease("holder")
         #expect(try second.end() == 0)
-        try wait("the first one delivers again", atMost: 2 * standardTimeout) { try !["", after].contains(lease("holder")) }
+        try wait("the first one delivers again", atMost: 2 * standardTimeout) {
+            try !["", after].contains(lease("holder"))
+        }
     }
 
     @Test(
@@ -155,12 +174,15 @@ struct RelayHostsTests {
         let rounds = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
         let lanes = Self.parameter("POSTERN_SOAK_LANES", 8)
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
-        let hosts = try Hosts(server.url(schema: "relay"), settings: ["limits.messages_per_day": "1000000"])
+        let hosts = try Hosts(
+            server.url(schema: "relay"), settings: ["limits.messages_per_day": "1000000"])
         defer { hosts.stop() }
         let traffic = Traffic(hosts)
         for round in 1...max(1, rounds) {
             try load(hosts, traffic, server, round: round, count: count, lanes: lanes)
-            for fixture in hosts.all { try fixture.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
+            for fixture in hosts.all {
+                try fixture.postfix.waitUntilDone(seconds: 10 * standardTimeout)
+            }
             traffic.check(expected: round * count)
             print("round \(round): \(traffic.summary)")
         }
@@ -170,7 +192,10 @@ struct RelayHostsTests {
 
     /// Sends messages over both hosts. During that time one `postern serve` is killed, then
     /// PostgreSQL stops and returns, and then a host is lost completely and returns.
-    private func load(_ hosts: Hosts, _ traffic: Traffic, _ server: PostgresServer, round: Int, count: Int, lanes: Int) throws {
+    private func load(
+        _ hosts: Hosts, _ traffic: Traffic, _ server: PostgresServer, round: Int, count: Int,
+        lanes: Int
+    ) throws {
         let group = DispatchGroup()
         let before = traffic.taken.with { $0 }
         let all = before + count
@@ -184,7 +209,9 @@ struct RelayHostsTests {
             }
         }
         func reach(_ part: Int) {
-            _ = traffic.taken.wait(seconds: 2 * standardTimeout) { $0 >= before + count * part / 10 ? true : nil }
+            _ = traffic.taken.wait(seconds: 2 * standardTimeout) {
+                $0 >= before + count * part / 10 ? true : nil
+            }
         }
         func meanwhile(_ trouble: () throws -> Void, _ end: () throws -> Void) throws {
             traffic.isWell.with { $0 = false }
@@ -192,7 +219,8 @@ struct RelayHostsTests {
             try trouble()
             // Until senders notice it, or have no mail left.
             try wait("senders notice", atMost: 2 * standardTimeout) {
-                traffic.deferred.with { $0 } >= before + max(1, lanes / 2) || traffic.taken.with { $0 } >= all
+                traffic.deferred.with { $0 } >= before + max(1, lanes / 2)
+                    || traffic.taken.with { $0 } >= all
             }
             try end()
             traffic.isWell.with { $0 = true }
@@ -229,11 +257,13 @@ struct RelayHostsTests {
         let rotations = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
         let lanes = Self.parameter("POSTERN_SOAK_LANES", 4)
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
-        let hosts = try Hosts(server.url(schema: "relay"), settings: ["limits.messages_per_day": "1000000"])
+        let hosts = try Hosts(
+            server.url(schema: "relay"), settings: ["limits.messages_per_day": "1000000"])
         defer { hosts.stop() }
         let (first, second) = (hosts.first, hosts.second)
         try first.run([
-            "user", "add", "jane", "--inbox", "secretive.person@private-home.example", "--verified", "--name", "Jane Quietly Doe",
+            "user", "add", "jane", "--inbox", "secretive.person@private-home.example", "--verified",
+            "--name", "Jane Quietly Doe",
         ])
         _ = try first.address("juice", "jane")
         let traffic = Traffic(hosts, sender: Self.longSender)
@@ -253,13 +283,17 @@ struct RelayHostsTests {
         }
         func flow() throws {
             let before = traffic.taken.with { $0 }
-            try wait("mail flows", atMost: 2 * standardTimeout) { traffic.taken.with { $0 } >= before + 2 * lanes }
+            try wait("mail flows", atMost: 2 * standardTimeout) {
+                traffic.taken.with { $0 } >= before + 2 * lanes
+            }
         }
         let result = Result {
             for _ in 0..<max(1, rotations) {
                 try flow()
                 let output = try hosts.rotateKeys()
-                #expect(output.contains("Removed the old seal key") && output.contains("Removed the old index key"), "\(output)")
+                #expect(
+                    output.contains("Removed the old seal key")
+                        && output.contains("Removed the old index key"), "\(output)")
                 secrets.formUnion(try Self.secrets(first.keyFile))
             }
             try flow()
@@ -267,7 +301,9 @@ struct RelayHostsTests {
         isOver.with { $0 = true }
         #expect(group.wait(timeout: .now() + 10 * standardTimeout) == .success)
         try result.get()
-        for fixture in hosts.all { try fixture.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
+        for fixture in hosts.all {
+            try fixture.postfix.waitUntilDone(seconds: 10 * standardTimeout)
+        }
         traffic.check(expected: traffic.taken.with { $0 })
         print("\(max(1, rotations)) rotations: \(traffic.summary)")
 
@@ -275,36 +311,45 @@ struct RelayHostsTests {
         struct Key: Decodable {
             let purpose, id, state: String
         }
-        let keys = try JSONDecoder().decode([Key].self, from: Data(try second.run(["keys", "file", "show", "--json"]).utf8))
+        let keys = try JSONDecoder().decode(
+            [Key].self, from: Data(try second.run(["keys", "file", "show", "--json"]).utf8))
         for purpose in ["seal", "index"] {
             let own = keys.filter { $0.purpose == purpose }
-            #expect(own.count == 1 && own.first?.state == "active" && own.first?.id != "a", "\(keys)")
+            #expect(
+                own.count == 1 && own.first?.state == "active" && own.first?.id != "a", "\(keys)")
         }
         for fixture in hosts.all {
-            #expect(try fixture.run(["inbox", "list", "jane", "--reveal"]).contains("secretive.person@private-home.example"))
+            #expect(
+                try fixture.run(["inbox", "list", "jane", "--reveal"]).contains(
+                    "secretive.person@private-home.example"))
         }
         #expect(try first.run(["user", "show", "jane", "--reveal"]).contains("Jane Quietly Doe"))
-        let stored = try server.psql("SELECT COUNT(*) FROM relay.stored_tokens").trimmingCharacters(in: .whitespacesAndNewlines)
+        let stored = try server.psql("SELECT COUNT(*) FROM relay.stored_tokens").trimmingCharacters(
+            in: .whitespacesAndNewlines)
         #expect(try #require(Int(stored)) > 0, "return paths with long senders are stored")
 
         // The files of the database with its log, as a thief would have them.
         try server.psql("CHECKPOINT")
         func files(_ flag: String, _ pattern: String) throws -> String {
             let found = try ManagedProcess.run(
-                "/usr/bin/grep", ["-ral\(flag)", "-e", pattern, server.folder.path], environment: ["LC_ALL": "C"])
+                "/usr/bin/grep", ["-ral\(flag)", "-e", pattern, server.folder.path],
+                environment: ["LC_ALL": "C"])
             return found.output
         }
         // Clear text is found, also in the write-ahead log, so the search works.
         #expect(try files("F", "The Juice Company").contains("/pg_wal/"))
         for secret in [
-            "secretive.person", "private-home.example", "anna@home.example", "Jane Quietly", "Quietly Doe", Self.longSender,
+            "secretive.person", "private-home.example", "anna@home.example", "Jane Quietly",
+            "Quietly Doe", Self.longSender,
         ] {
             #expect(try files("F", secret) == "", "\(secret) stands in the database")
         }
         #expect(secrets.count >= 5)
         for secret in secrets {
             #expect(try files("iF", secret) == "", "a key stands in the database")
-            let octets = stride(from: 0, to: secret.count, by: 2).map { "\\x" + String(Array(secret)[$0..<$0 + 2]) }
+            let octets = stride(from: 0, to: secret.count, by: 2).map {
+                "\\x" + String(Array(secret)[$0..<$0 + 2])
+            }
             #expect(try files("P", octets.joined()) == "", "a key stands in the database")
         }
     }
@@ -314,9 +359,12 @@ struct RelayHostsTests {
 
     /// The secrets in a key file, in hexadecimal.
     private static func secrets(_ path: String) throws -> Set<String> {
-        let lines = try String(contentsOfFile: path, encoding: .utf8).split(whereSeparator: \.isNewline)
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(
+            whereSeparator: \.isNewline)
         return Set(
-            lines.filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").last.map(String.init) }.filter {
+            lines.filter { !$0.hasPrefix("#") }.compactMap {
+                $0.split(separator: " ").last.map(String.init)
+            }.filter {
                 $0.count == 64
             })
     }
@@ -345,9 +393,12 @@ private final class Traffic: Sendable {
     /// Returns when one of the hosts has accepted the message. The next attempt goes to the other
     /// host, as with two MX records.
     func send(_ id: String, first: Int) {
-        let text = RelayFixtures.message(to: hosts.address, id: id).replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: hosts.address, id: id).replacingOccurrences(
+            of: "\n", with: "\r\n")
         for attempt in 0..<6000 {
-            if self.attempt(hosts.all[(first + attempt) % 2], id, Array(text.utf8)) { return taken.with { $0 += 1 } }
+            if self.attempt(hosts.all[(first + attempt) % 2], id, Array(text.utf8)) {
+                return taken.with { $0 += 1 }
+            }
             deferred.with { $0 += 1 }
             _ = isWell.wait(seconds: 0.1) { $0 ? true : nil }
         }
@@ -361,10 +412,13 @@ private final class Traffic: Sendable {
             if reply.code / 100 == 5 { Issue.record("a 5xx: \(reply)") }
             return reply.code / 100 == 2 || reply.code == 354
         }
-        for line in ["EHLO client.test", "MAIL FROM:<\(sender)>", "RCPT TO:<\(hosts.address)>", "DATA"] {
+        for line in [
+            "EHLO client.test", "MAIL FROM:<\(sender)>", "RCPT TO:<\(hosts.address)>", "DATA",
+        ] {
             guard let reply = try? client.command(line), positive(reply) else { return false }
         }
-        guard (try? client.send(SMTPClient.stuffed(text))) != nil, let reply = try? client.reply() else {
+        guard (try? client.send(SMTPClient.stuffed(text))) != nil, let reply = try? client.reply()
+        else {
             unanswered.with { $0[id, default: 0] += 1 }
             return false
         }
@@ -373,7 +427,9 @@ private final class Traffic: Sendable {
 
     /// Nothing lost, nothing doubled, nothing unrewritten.
     func check(expected: Int) {
-        let arrived = hosts.all.flatMap { fixture in fixture.sink.messages.map { (host: fixture.folder, message: $0) } }
+        let arrived = hosts.all.flatMap { fixture in
+            fixture.sink.messages.map { (host: fixture.folder, message: $0) }
+        }
         let byID = Dictionary(grouping: arrived) { $0.message.value("Message-ID") ?? "" }
         #expect(byID.count == expected, "\(byID.count) different messages arrived, of \(expected)")
         let (lost, unanswered) = (lost.with { $0 }, unanswered.with { $0 })
@@ -388,7 +444,8 @@ private final class Traffic: Sendable {
             // loss.
             for copies in queued.values where copies.count > 1 {
                 #expect(
-                    copies.count == 2 && copies.allSatisfy { lost.contains($0.host) }, "\(id) was delivered \(copies.count) times"
+                    copies.count == 2 && copies.allSatisfy { lost.contains($0.host) },
+                    "\(id) was delivered \(copies.count) times"
                 )
             }
         }
@@ -412,7 +469,9 @@ private final class Traffic: Sendable {
     /// field.
     private static func queueID(_ message: SinkMessage) -> String {
         let received = message.value("Received") ?? ""
-        return received.components(separatedBy: " id ").dropFirst().first.map { String($0.prefix { $0.isLetter || $0.isNumber }) }
+        return received.components(separatedBy: " id ").dropFirst().first.map {
+            String($0.prefix { $0.isLetter || $0.isNumber })
+        }
             ?? ""
     }
 }

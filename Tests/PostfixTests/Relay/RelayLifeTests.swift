@@ -10,7 +10,8 @@ import Testing
     @Test func service_sigtermWhileIdle_ends() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
-        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let idle = try fixture.postfix.connect()
         try idle.expect(250, "EHLO client.test")
         let process = try fixture.process
@@ -49,36 +50,48 @@ import Testing
         let text = RelayFixtures.message(to: address).replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try client.data(Array(text.utf8)).code == 250)
         #expect(try process.waitForExit() == 0)
-        #expect(try fixture.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
+        #expect(
+            try fixture.arrival(for: "anna@home.example").address("From").hasSuffix(
+                "@relay.example"))
     }
 
     @Test func service_away_defersMail() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         try fixture.end()
-        let result = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        #expect((result.data ?? result.recipients.first).map { $0.code / 100 } == 4 || result.mail.code / 100 == 4, "\(result)")
+        let result = try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        #expect(
+            (result.data ?? result.recipients.first).map { $0.code / 100 } == 4
+                || result.mail.code / 100 == 4, "\(result)")
         try fixture.serve()
         #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)
+            ).data?.code == 250)
     }
 
     @Test func service_sighup_reloadsConfiguration() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
         let text = try String(contentsOfFile: fixture.configuration, encoding: .utf8)
-        let limited = text.replacingOccurrences(of: "  # messages_per_day: 100", with: "  messages_per_day: 1")
+        let limited = text.replacingOccurrences(
+            of: "  # messages_per_day: 100", with: "  messages_per_day: 1")
         try #require(limited != text)
         try limited.write(toFile: fixture.configuration, atomically: true, encoding: .utf8)
         let process = try fixture.process
         process.signal(SIGHUP)
         try process.waitForLine(containing: "configuration reloaded")
         #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        let second = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)
+            ).data?.code == 250)
+        let second = try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(second.data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true, "\(second)")
 
-        try (text + "\nlimitz: 1\n").write(toFile: fixture.configuration, atomically: true, encoding: .utf8)
+        try (text + "\nlimitz: 1\n").write(
+            toFile: fixture.configuration, atomically: true, encoding: .utf8)
         process.signal(SIGHUP)
         let line = try process.waitForLine(containing: "not reloaded")
         #expect(line.contains("limitz"))
@@ -90,14 +103,17 @@ import Testing
         let second = try ManagedProcess.run(
             fixture.program,
             [
-                "serve", "--config", fixture.configuration, "--set", "milter.socket=\(fixture.socket)", "--set",
+                "serve", "--config", fixture.configuration, "--set",
+                "milter.socket=\(fixture.socket)", "--set",
                 "dns.servers=\(fixture.dns.address)",
             ])
         #expect(second.status == 69, "\(second)")
         #expect(second.output.contains("another process is already listening on unix:"))
         #expect(second.output.split(separator: "\n").filter { $0.hasPrefix("postern:") }.count == 1)
         #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)
+            ).data?.code == 250)
     }
 
     @Test func service_killedDuringTransactions_losesNoMail() throws {
@@ -119,16 +135,24 @@ import Testing
                     // A sender that keeps its mail tries again. The limit is for a relay that never
                     // returns.
                     for _ in 0..<600 where !isAccepted {
-                        let text = RelayFixtures.message(to: address, id: "m\(number)@juice.example")
-                        let result = try? fixture.send(from: "bounce@juice.example", to: [address], text)
+                        let text = RelayFixtures.message(
+                            to: address, id: "m\(number)@juice.example")
+                        let result = try? fixture.send(
+                            from: "bounce@juice.example", to: [address], text)
                         underway.with { $0 += 1 }
                         isAccepted = result?.data?.code == 250
                         if !isAccepted {
                             deferrals.with { $0 += 1 }
                             let worst =
-                                [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max()
+                                [
+                                    result?.mail.code, result?.recipients.first?.code,
+                                    result?.data?.code,
+                                ].compactMap { $0 }.max()
                                 ?? 0
-                            if worst / 100 == 5 { Issue.record("a 5xx while the relay was away: \(String(describing: result))") }
+                            if worst / 100 == 5 {
+                                Issue.record(
+                                    "a 5xx while the relay was away: \(String(describing: result))")
+                            }
                             // A sender tries again from time to time, and at once when the relay is
                             // back.
                             _ = isBack.wait(seconds: 0.05) { $0 ? true : nil }
@@ -150,7 +174,13 @@ import Testing
         try fixture.postfix.waitUntilDone()
         let arrived = fixture.sink.messages
         let ids = arrived.compactMap { $0.value("Message-ID") }
-        #expect(ids.count == 200 && Set(ids).count == 200, "\(ids.count) arrived, \(Set(ids).count) different")
-        #expect(arrived.allSatisfy { $0.recipients == ["<anna@home.example>"] && $0.address("From").hasSuffix("@relay.example") })
+        #expect(
+            ids.count == 200 && Set(ids).count == 200,
+            "\(ids.count) arrived, \(Set(ids).count) different")
+        #expect(
+            arrived.allSatisfy {
+                $0.recipients == ["<anna@home.example>"]
+                    && $0.address("From").hasSuffix("@relay.example")
+            })
     }
 }

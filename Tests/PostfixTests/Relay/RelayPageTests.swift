@@ -37,8 +37,11 @@ func home(
         // The command warns that no inbox is verified.
         let address = String(
             try #require(
-                try fixture.address("juice", "anna").split(whereSeparator: \.isNewline).first { $0.contains("@relay.example") }))
-        let early = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+                try fixture.address("juice", "anna").split(whereSeparator: \.isNewline).first {
+                    $0.contains("@relay.example")
+                }))
+        let early = try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(early.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(early)")
 
         try fixture.run(["inbox", "verify", "anna", "1"] + fixture.settings)
@@ -50,13 +53,16 @@ func home(
         #expect(answerTo.hasSuffix("@relay.example") && message.mailFrom == "<\(answerTo)>")
 
         // A vacation note, a stranger, and a person who cannot prove to be anna confirm nothing.
-        let note = "From: anna@home.example\nTo: \(answerTo)\nAuto-Submitted: auto-replied\n\nAway\n"
+        let note =
+            "From: anna@home.example\nTo: \(answerTo)\nAuto-Submitted: auto-replied\n\nAway\n"
         #expect(try fixture.send(from: "", to: [answerTo], note).data?.code == 250)
         let stranger = try fixture.send(
-            from: "bob@home.example", to: [answerTo], "From: bob@home.example\nTo: \(answerTo)\n\nyes\n")
+            from: "bob@home.example", to: [answerTo],
+            "From: bob@home.example\nTo: \(answerTo)\n\nyes\n")
         #expect(stranger.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(stranger)")
         let forged = try fixture.send(
-            from: "x@nowhere.example", to: [answerTo], "From: anna@home.example\nTo: \(answerTo)\n\nyes\n")
+            from: "x@nowhere.example", to: [answerTo],
+            "From: anna@home.example\nTo: \(answerTo)\n\nyes\n")
         #expect(forged.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(forged)")
         #expect(try fixture.run(["inbox", "list", "anna"]).contains("unverified"))
 
@@ -64,19 +70,28 @@ func home(
         // of the message confirms.
         let reply =
             "From: Anna <anna@home.example>\nTo: \(answerTo)\nMessage-ID: <yes@home.example>\nSubject: Re: your code\n\nit is me\n"
-        #expect(try fixture.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
+        #expect(
+            try fixture.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
         let notice = try fixture.arrival(for: "anna@home.example", number: 2)
         #expect(notice.mailFrom == "<>" && notice.value("Auto-Submitted") == "auto-replied")
-        #expect(notice.value("In-Reply-To") == "<yes@home.example>" && notice.text.contains("/me/inboxes"))
-        #expect(notice.value("DKIM-Signature")?.contains("d=relay.example") == true && !notice.text.contains("it is me"))
+        #expect(
+            notice.value("In-Reply-To") == "<yes@home.example>"
+                && notice.text.contains("/me/inboxes"))
+        #expect(
+            notice.value("DKIM-Signature")?.contains("d=relay.example") == true
+                && !notice.text.contains("it is me"))
         let again = try fixture.send(from: "anna@home.example", to: [answerTo], reply)
         #expect(again.data.map { "\($0)" }?.hasPrefix("550 5.7.1 ") == true, "\(again)")
         #expect(try fixture.run(["inbox", "list", "anna"]).contains("unverified"))
         let code = try #require(text(message).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
         try fixture.run(["inbox", "confirm", "anna", "1", "--code", String(code)])
         #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        #expect(try fixture.arrival(for: "anna@home.example", number: 3).address("From").hasSuffix("@relay.example"))
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)
+            ).data?.code == 250)
+        #expect(
+            try fixture.arrival(for: "anna@home.example", number: 3).address("From").hasSuffix(
+                "@relay.example"))
         // The reply was not relayed, and no log contains the inbox.
         try fixture.postfix.waitUntilDone()
         #expect(fixture.sink.messages.count == 3)
@@ -85,7 +100,8 @@ func home(
 
     @Test(
         .enabled(
-            if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
+            if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM,
+            "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
     )
     func verificationMessage_sent_hasValidDKIMSignature() throws {
         let (fixture, _) = try home()
@@ -93,7 +109,8 @@ func home(
         try fixture.run(["user", "add", "anna", "--inbox", "anna@home.example"])
         try fixture.run(["inbox", "verify", "anna", "1"] + fixture.settings)
         let message = try fixture.arrival(for: "anna@home.example")
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-notice-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-notice-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try Data(message.data).write(to: folder.appendingPathComponent("1.eml"))
@@ -103,9 +120,13 @@ func home(
         }
         let records = try JSONDecoder().decode(
             [Record].self, from: Data(try fixture.run(["keys", "dkim", "publish", "--json"]).utf8))
-        try Data(records.map { "\($0.name)\t\($0.text)\n" }.joined().utf8).write(to: folder.appendingPathComponent("dns.tsv"))
+        try Data(records.map { "\($0.name)\t\($0.text)\n" }.joined().utf8).write(
+            to: folder.appendingPathComponent("dns.tsv"))
         let python = try #require(DKIMVerifiers.python)
-        #expect(try DKIMVerifiers.dkimpy(folder, python: python).map { $0.dropFirst().first } == ["pass"])
+        #expect(
+            try DKIMVerifiers.dkimpy(folder, python: python).map { $0.dropFirst().first } == [
+                "pass"
+            ])
         #expect(try DKIMVerifiers.mailDKIM(folder).map { $0.dropFirst().first } == ["pass"])
     }
 }
@@ -113,14 +134,19 @@ func home(
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelayPageTests {
     private func link(_ message: SinkMessage) throws -> String {
         let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
-        let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
-        return String(try #require(text.firstMatch(of: /http:\/\/[0-9.:]+\/me\/[a-z-]+\/[a-z2-7]{32}/)).output)
+        let text = String(
+            decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+        return String(
+            try #require(text.firstMatch(of: /http:\/\/[0-9.:]+\/me\/[a-z-]+\/[a-z2-7]{32}/)).output
+        )
     }
 
     /// Saves a picture if POSTERN_SCREENSHOTS names a folder.
     private func keep(_ data: Data, _ name: String) throws {
         #expect(data.count > 5000)
-        guard let folder = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] else { return }
+        guard let folder = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] else {
+            return
+        }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try data.write(to: URL(fileURLWithPath: folder).appendingPathComponent(name + ".png"))
     }
@@ -143,19 +169,25 @@ func home(
         try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
         try browser.click("main button")
         #expect(try browser.arrives(at: url + "/me") && browser.shows("h1", "Your addresses"))
-        #expect(try browser.shows(".mail code", address) && browser.shows(".state", "Forwarding on"))
+        #expect(
+            try browser.shows(".mail code", address) && browser.shows(".state", "Forwarding on"))
 
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding off"))
         #expect(try browser.shows(".address [role=status]", "Forwarding is off"))
-        let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let refused = try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true, "\(refused)")
 
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding on"))
         #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        #expect(try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)
+            ).data?.code == 250)
+        #expect(
+            try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix(
+                "@relay.example"))
         #expect(try browser.shows(".address-foot .quiet", "1 message to you", at: url + "/me"))
 
         // One address of the team is blocked and the others pass; the page lists the refused mail.
@@ -167,12 +199,16 @@ func home(
         let bill = news.replacingOccurrences(of: "From: news@", with: "From: billing@")
         #expect(bill != news)
         let blocked = try fixture.send(from: "bounce@juice.example", to: [address], news)
-        #expect(blocked.data.map { "\($0)" }?.hasPrefix("550 5.7.1 The owner of this address") == true, "\(blocked)")
-        #expect(try fixture.send(from: "bounce@juice.example", to: [address], bill).data?.code == 250)
+        #expect(
+            blocked.data.map { "\($0)" }?.hasPrefix("550 5.7.1 The owner of this address") == true,
+            "\(blocked)")
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], bill).data?.code == 250)
         #expect(try browser.shows("table bdi", "juice.example", at: url + "/me/addresses/1"))
         try browser.click("form[action$='/unblock'] button")
         #expect(try browser.shows("[role=status]", "Mail from there is forwarded again."))
-        #expect(try fixture.send(from: "bounce@juice.example", to: [address], news).data?.code == 250)
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], news).data?.code == 250)
 
         // To write first: the address on the page leads to the team, without the inbox.
         try browser.open(url + "/me/addresses/1")
@@ -180,8 +216,10 @@ func home(
         try browser.click("form[action$='/write'] button")
         #expect(try browser.shows(".result code", "billing=juice.example."))
         let reverse = try browser.text(".result code")
-        let letter = "From: Anna <anna@home.example>\nTo: \(reverse)\nSubject: A question\n\nHello\n"
-        #expect(try fixture.send(from: "anna@home.example", to: [reverse], letter).data?.code == 250)
+        let letter =
+            "From: Anna <anna@home.example>\nTo: \(reverse)\nSubject: A question\n\nHello\n"
+        #expect(
+            try fixture.send(from: "anna@home.example", to: [reverse], letter).data?.code == 250)
         let arrived = try fixture.arrival(for: "billing@juice.example")
         #expect(arrived.address("From") == address && !arrived.text.contains("home.example"))
 
@@ -191,7 +229,9 @@ func home(
         let start = try fixture.process.lines.count
         try fixture.run(["keys", "file", "retire", "token", "a", "--yes"])
         try fixture.process.waitForLine(containing: "keys changed", from: start)
-        #expect(try fixture.send(from: "anna@home.example", to: [reverse], letter).data == nil, "what the old key made has ended")
+        #expect(
+            try fixture.send(from: "anna@home.example", to: [reverse], letter).data == nil,
+            "what the old key made has ended")
         try browser.open(url + "/me/addresses/1")
         try browser.type("billing@juice.example", into: "#correspondent")
         try browser.click("form[action$='/write'] button")
@@ -199,15 +239,21 @@ func home(
         let new = try browser.text(".result code")
         #expect(new != reverse)
         #expect(
-            try fixture.send(from: "anna@home.example", to: [new], letter.replacingOccurrences(of: reverse, with: new)).data?.code
+            try fixture.send(
+                from: "anna@home.example", to: [new],
+                letter.replacingOccurrences(of: reverse, with: new)
+            ).data?.code
                 == 250)
         try browser.open(url + "/me/inboxes")
         try browser.type("second@home.example", into: "#email")
         try browser.click("#add button")
         let answerTo = try fixture.arrival(for: "second@home.example").address("Reply-To")
         let yes = "From: second@home.example\nTo: \(answerTo)\nSubject: Re: your code\n\nyes\n"
-        #expect(try fixture.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
-        #expect(try fixture.arrival(for: "second@home.example", number: 2).value("Auto-Submitted") == "auto-replied")
+        #expect(
+            try fixture.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
+        #expect(
+            try fixture.arrival(for: "second@home.example", number: 2).value("Auto-Submitted")
+                == "auto-replied")
 
         // The browser contacted no other host, and reported no problems.
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
@@ -220,11 +266,15 @@ func home(
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
         try fixture.addTeam(
-            "long", name: "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
+            "long",
+            name:
+                "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
             source: "shop.example")
         _ = try fixture.address("juice", "anna")
         _ = try fixture.address("long", "anna")
-        try fixture.run(["inbox", "add", "anna", "a.considerably.longer.name.than.most@home.example"] + fixture.settings)
+        try fixture.run(
+            ["inbox", "add", "anna", "a.considerably.longer.name.than.most@home.example"]
+                + fixture.settings)
         let browser = try Browser()
         defer { browser.quit() }
         try browser.open(url + "/me")
@@ -235,18 +285,28 @@ func home(
         try browser.click("main button")
         #expect(try browser.arrives(at: url + "/me"))
         for (name, path) in [
-            ("addresses", "/me"), ("address", "/me/addresses/1"), ("inboxes", "/me/inboxes"), ("data", "/me/data"),
+            ("addresses", "/me"), ("address", "/me/addresses/1"), ("inboxes", "/me/inboxes"),
+            ("data", "/me/data"),
             ("delete", "/me/delete"),
         ] {
             try browser.open(url + path)
             for (variant, width, dark) in [
-                ("light", 1000, false), ("dark", 1000, true), ("phone", 390, false), ("small", 320, true),
+                ("light", 1000, false), ("dark", 1000, true), ("phone", 390, false),
+                ("small", 320, true),
             ] {
                 try keep(try browser.screenshot(width: width, dark: dark), "\(name)-\(variant)")
-                let overflow = try browser.value("return document.documentElement.scrollWidth - window.innerWidth") as? Int
-                #expect(overflow.map { $0 <= 0 } == true, "\(name) at \(width): \(overflow ?? -1) too wide")
-                let ground = try browser.value("return getComputedStyle(document.body).backgroundColor") as? String
-                #expect(ground == (dark ? "rgb(18, 23, 28)" : "rgb(247, 246, 242)"), "\(name)-\(variant)")
+                let overflow =
+                    try browser.value(
+                        "return document.documentElement.scrollWidth - window.innerWidth") as? Int
+                #expect(
+                    overflow.map { $0 <= 0 } == true,
+                    "\(name) at \(width): \(overflow ?? -1) too wide")
+                let ground =
+                    try browser.value("return getComputedStyle(document.body).backgroundColor")
+                    as? String
+                #expect(
+                    ground == (dark ? "rgb(18, 23, 28)" : "rgb(247, 246, 242)"),
+                    "\(name)-\(variant)")
             }
             // Touch needs room: 44 CSS pixels for each control (except links in running text).
             try browser.resize(width: 390, height: 800)

@@ -10,7 +10,8 @@ import Testing
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelayPasskeyTests {
     private func code(_ message: SinkMessage) throws -> String {
         let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
-        let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+        let text = String(
+            decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
         return String(try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
     }
 
@@ -57,10 +58,14 @@ import Testing
         try browser.replacePasskeys(authenticator, with: copy)
         try browser.click("#passkey-sign-in button")
         // Without a fingerprint the browser does not use it.
-        #expect(try browser.shows("#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
+        #expect(
+            try browser.shows(
+                "#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
         try browser.setUserVerified(true, authenticator)
         try browser.open(url + "/me/sign-in")
-        #expect(try browser.shows("[role=alert]", "This passkey was removed here, or belongs to another site."))
+        #expect(
+            try browser.shows(
+                "[role=alert]", "This passkey was removed here, or belongs to another site."))
         #expect(try fixture.process.output.contains("may have been copied"))
     }
 
@@ -76,20 +81,28 @@ import Testing
         try browser.click(".rows form button")
         #expect(try browser.shows("[role=status]", "The passkey is removed."))
         // The page tells the browser which passkeys exist, and the browser deletes the others.
-        try wait("the browser forgets the passkey", atMost: standardTimeout) { try browser.passkeys(authenticator).isEmpty }
+        try wait("the browser forgets the passkey", atMost: standardTimeout) {
+            try browser.passkeys(authenticator).isEmpty
+        }
         try browser.click(".sign-out button")
         #expect(try browser.arrives(at: url + "/me/sign-in"))
         // A browser that still has it offers it, and gets a refusal and the information that it is
         // unknown.
         try browser.replacePasskeys(authenticator, with: removed)
         try browser.open(url + "/me/sign-in")
-        #expect(try browser.shows("[role=alert]", "This passkey was removed here, or belongs to another site."))
-        try wait("the browser forgets the passkey", atMost: standardTimeout) { try browser.passkeys(authenticator).isEmpty }
+        #expect(
+            try browser.shows(
+                "[role=alert]", "This passkey was removed here, or belongs to another site."))
+        try wait("the browser forgets the passkey", atMost: standardTimeout) {
+            try browser.passkeys(authenticator).isEmpty
+        }
         // Under another name of the same machine the browser has no passkey for this page.
         let other = url.replacing("localhost", with: "127.0.0.1")
         try browser.open(other + "/me/sign-in")
         try browser.click("#passkey-sign-in button")
-        #expect(try browser.shows("#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
+        #expect(
+            try browser.shows(
+                "#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
         #expect(try !fixture.process.output.contains("home.example"))
     }
 }

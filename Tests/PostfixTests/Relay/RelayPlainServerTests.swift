@@ -22,7 +22,8 @@ import Testing
 
     private func send(_ fixture: RelayFixture, from sender: String, to address: String) throws {
         let result = try SMTPClient.send(
-            port: fixture.postfix.port, from: "<\(sender)>", to: ["<\(address)>"], mailArguments: "SMTPUTF8 BODY=8BITMIME",
+            port: fixture.postfix.port, from: "<\(sender)>", to: ["<\(address)>"],
+            mailArguments: "SMTPUTF8 BODY=8BITMIME",
             message: message(from: sender, to: address))
         #expect(result.data?.code == 250, "\(result)")
     }
@@ -38,7 +39,9 @@ import Testing
         try send(fixture, from: "anna@home.example", to: forward.address("From"))
         let reply = try fixture.arrival(for: "news@juice.example")
         for arrived in [forward, reply] {
-            #expect(arrived.mailArguments.allSatisfy { !$0.uppercased().contains("UTF8") }, "\(arrived.mailArguments)")
+            #expect(
+                arrived.mailArguments.allSatisfy { !$0.uppercased().contains("UTF8") },
+                "\(arrived.mailArguments)")
             #expect(arrived.header.allSatisfy { $0 < 0x80 }, "\(arrived.text)")
             #expect(arrived.value("Subject")?.contains("=?utf-8?") == true)
             #expect(arrived.text.contains("Grüße"))

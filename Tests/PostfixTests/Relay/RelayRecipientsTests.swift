@@ -27,17 +27,29 @@ import Testing
         try fixture.run(["source", "add", "shop", "juice.example"])
         try fixture.addUser("bob", inboxes: ["bob@home.example"])
         try fixture.addUser("carol", inboxes: ["carol@home.example"])
-        let addresses = [anna, try fixture.address("juice", "bob"), try fixture.address("shop", "carol")]
+        let addresses = [
+            anna, try fixture.address("juice", "bob"), try fixture.address("shop", "carol"),
+        ]
         let server = try teamServer(fixture)
         defer { server.stop() }
-        let text = RelayFixtures.message(to: addresses.joined(separator: ", ")).replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: addresses.joined(separator: ", "))
+            .replacingOccurrences(of: "\n", with: "\r\n")
         #expect(
-            try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code
+            try server.send(
+                from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" },
+                message: Array(text.utf8)
+            ).data?.code
                 == 250)
         let arrived = try ["anna", "bob", "carol"].map { name in
-            try retrying(server) { try fixture.sink.wait(for: 1, seconds: 2) { $0.recipients == ["<\(name)@home.example>"] } }[0]
+            try retrying(server) {
+                try fixture.sink.wait(for: 1, seconds: 2) {
+                    $0.recipients == ["<\(name)@home.example>"]
+                }
+            }[0]
         }
-        #expect(Set(arrived.map { $0.address("From") }).count == 3, "each has reverse addresses of their own")
+        #expect(
+            Set(arrived.map { $0.address("From") }).count == 3,
+            "each has reverse addresses of their own")
         #expect(fixture.sink.messages.count == 3)
     }
 
@@ -51,9 +63,13 @@ import Testing
         }
         let server = try teamServer(fixture)
         defer { server.stop() }
-        let text = RelayFixtures.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
+        let text = RelayFixtures.message(to: "undisclosed-recipients:;").replacingOccurrences(
+            of: "\n", with: "\r\n")
         #expect(
-            try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code
+            try server.send(
+                from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" },
+                message: Array(text.utf8)
+            ).data?.code
                 == 250)
         try retrying(server, attempts: 1200) { try fixture.sink.wait(for: 100, seconds: 1) }
         try server.waitUntilDone()
@@ -63,7 +79,9 @@ import Testing
 
     /// Runs the sender's queue until the expected result.
     @discardableResult
-    private func retrying<T>(_ server: PrivatePostfix, attempts: Int = 600, _ attempt: () throws -> T) throws -> T {
+    private func retrying<T>(
+        _ server: PrivatePostfix, attempts: Int = 600, _ attempt: () throws -> T
+    ) throws -> T {
         for _ in 1..<attempts {
             if let value = try? attempt() { return value }
             try server.flush()

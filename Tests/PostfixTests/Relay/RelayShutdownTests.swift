@@ -17,7 +17,8 @@ import Testing
     @Test func service_sigtermWhileRewriting_answersAndEnds() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
-        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try fixture.arrival(for: "anna@home.example").address("From")
         let bomb = try #require(Hostile.dearest)
         let fields = bomb.header.reduce("From: anna@home.example\r\nTo: \(reverse)\r\n") {

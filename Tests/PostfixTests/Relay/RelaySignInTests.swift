@@ -9,11 +9,15 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelaySignInTests {
-    @Test(.enabled(if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)"))
+    @Test(
+        .enabled(
+            if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)")
+    )
     func signInDemo_automaticRun_succeeds() throws {
         // The demonstration, which is a separate program: `AUTO=1 make demo-sign-in`.
         let demo = try ManagedProcess(
-            try ManagedProcess.builtProduct("sign-in-demo"), [], environment: ["AUTO": "1", "NO_COLOR": "1"])
+            try ManagedProcess.builtProduct("sign-in-demo"), [],
+            environment: ["AUTO": "1", "NO_COLOR": "1"])
         #expect(try demo.waitForExit() == 0, "\(demo.output)")
         #expect(demo.output.contains("All steps came out right."), "\(demo.output)")
     }
@@ -41,7 +45,8 @@ import Testing
             letters += 1
             let message = try fixture.arrival(for: "anna@home.example", number: letters)
             let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
-            let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+            let text = String(
+                decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
             _ = try browser.shows("#code", "")
             return String(try #require(text.firstMatch(of: /[0-9]{3}[ \u{A0}][0-9]{3}/)).output)
         }
@@ -60,8 +65,13 @@ import Testing
             options.settings["verification.per_inbox"] = "50"
         }
         defer { fixture.stop() }
-        try fixture.addUser("anna", inboxes: ["anna@home.example", "a.considerably.longer.name.than.most@home.example"])
-        try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", "https://juice.example/back"])
+        try fixture.addUser(
+            "anna",
+            inboxes: ["anna@home.example", "a.considerably.longer.name.than.most@home.example"])
+        try fixture.run([
+            "app", "add", "juice", "com.example.juice", "--redirect-uri",
+            "https://juice.example/back",
+        ])
         let browser = try Browser()
         defer { browser.quit() }
         var pages = Pages(browser, fixture, url)
@@ -87,13 +97,16 @@ import Testing
         try browser.open("\(url)/auth/end-session?client_id=com.example.juice")
         #expect(try browser.shows("h1", "Sign out?"))
         try look(browser, "sign-out", "en")
-        #expect(try browser.complaints().filter { !$0.contains("410") && !$0.contains("422") } == [])
+        #expect(
+            try browser.complaints().filter { !$0.contains("410") && !$0.contains("422") } == [])
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
         #expect(try !fixture.process.output.contains("home.example"))
     }
 
     @Test func signInPage_keyboardOnly_signsIn() throws {
-        let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        let (fixture, url) = try home(host: "localhost") {
+            $0.settings["sign_in.page"] = "built-in"
+        }
         defer { fixture.stop() }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
         let back = "http://127.0.0.1:\(try FreePort.next())/back"
@@ -109,13 +122,17 @@ import Testing
         try browser.press("anna@home.example" + Browser.Key.enter)
         #expect(try browser.shows("h1", "Check your inbox"))
         let message = try fixture.arrival(for: "anna@home.example")
-        let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+        let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/))
+            .output
         try browser.press(code + Browser.Key.enter)
         #expect(try browser.shows("h1", "Continue to The Juice Company"))
         // Skip the head; then the choice, by an arrow; then the button.
-        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + "\u{E015}" + Browser.Key.tab)
+        try browser.press(
+            Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + "\u{E015}" + Browser.Key.tab)
         #expect(try browser.focusedText == "Continue")
-        #expect(try browser.value("return document.querySelector('[value=share]').checked") as? Bool == true)
+        #expect(
+            try browser.value("return document.querySelector('[value=share]').checked") as? Bool
+                == true)
         try browser.press(Browser.Key.enter)
         #expect(try browser.leads(to: back + "?code=pc_"))
     }
@@ -152,7 +169,9 @@ import Testing
     }
 
     @Test func signIn_appThatLeadsOnOverOtherOrigins_arrivesInEachMode() throws {
-        let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        let (fixture, url) = try home(host: "localhost") {
+            $0.settings["sign_in.page"] = "built-in"
+        }
         defer { fixture.stop() }
         let (app, ports) = try Self.app()
         defer { app.end() }
@@ -162,7 +181,10 @@ import Testing
         let browser = try Browser()
         defer { browser.quit() }
         var pages = Pages(browser, fixture, url)
-        for (mode, button) in [("query", "continue"), ("form_post", "continue"), ("fragment", "continue"), ("query", "cancel")] {
+        for (mode, button) in [
+            ("query", "continue"), ("form_post", "continue"), ("fragment", "continue"),
+            ("query", "cancel"),
+        ] {
             // Cookies are deleted for the open page, which is the app's. A sign-in of this second
             // would be accepted.
             try browser.open(url + "/me/goodbye")
@@ -181,7 +203,9 @@ import Testing
     }
 
     @Test func signIn_byPasskey_arrivesAtAnAppThatLeadsOn() throws {
-        let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        let (fixture, url) = try home(host: "localhost") {
+            $0.settings["sign_in.page"] = "built-in"
+        }
         defer { fixture.stop() }
         let (app, ports) = try Self.app()
         defer { app.end() }

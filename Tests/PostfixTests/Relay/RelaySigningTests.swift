@@ -13,14 +13,18 @@ import Testing
 
     @Test(
         .enabled(
-            if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
+            if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM,
+            "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
     )
     func forward_generatedMessages_haveValidSignatures() throws {
         let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { fixture.stop() }
         try fixture.run(["source", "add", "juice", "app.example"])
-        try fixture.run(["keys", "dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
+        try fixture.run([
+            "keys", "dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519",
+            "--selector", "e1",
+        ])
         try fixture.run(["keys", "dkim", "activate", "e1", "--force"])
         // Not the first change, which may be the new key that does not yet sign.
         try fixture.process.waitForLine(containing: "relay.example: 2")
@@ -35,7 +39,8 @@ import Testing
         let arrived = fixture.sink.messages
         #expect(arrived.count == Self.count)
 
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-signed-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-signed-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         for (number, message) in arrived.enumerated() {
@@ -48,7 +53,9 @@ import Testing
         #expect(dkimpy.count == Self.count && perl.count == Self.count)
         for line in dkimpy { #expect(line.dropFirst() == ["pass", "pass"], "dkimpy: \(line)") }
         for line in perl {
-            #expect(line.count == 3 && line[1] == "pass" && ["pass", "unsupported"].contains(line[2]), "Mail::DKIM: \(line)")
+            #expect(
+                line.count == 3 && line[1] == "pass" && ["pass", "unsupported"].contains(line[2]),
+                "Mail::DKIM: \(line)")
         }
         print(
             "signed by the relay, through Postfix: \(dkimpy.count { $0.dropFirst() == ["pass", "pass"] }) of \(Self.count) verified by dkimpy, \(perl.count { $0.count == 3 && $0[1] == "pass" }) by Mail::DKIM"
@@ -61,7 +68,9 @@ import Testing
             let name: String
             let text: String
         }
-        return try JSONDecoder().decode([Record].self, from: Data(try fixture.run(["keys", "dkim", "publish", "--json"]).utf8))
-            .map { "\($0.name)\t\($0.text)\n" }.joined()
+        return try JSONDecoder().decode(
+            [Record].self, from: Data(try fixture.run(["keys", "dkim", "publish", "--json"]).utf8)
+        )
+        .map { "\($0.name)\t\($0.text)\n" }.joined()
     }
 }

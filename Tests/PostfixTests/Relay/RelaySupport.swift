@@ -18,7 +18,8 @@ enum RelayEngine: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// An empty database; nil for a file of the fixture's own.
     func database() throws -> String? {
         guard self == .postgresql else { return nil }
-        return try PostgresServer.shared?.url(schema: "r\(UUID().uuidString.prefix(8).lowercased())")
+        return try PostgresServer.shared?.url(
+            schema: "r\(UUID().uuidString.prefix(8).lowercased())")
     }
 }
 
@@ -27,7 +28,9 @@ enum RelayFixtures {
     static let team = "juice.example"
     static let home = "home.example"
 
-    static func options(_ change: (inout RelayFixture.Options) -> Void = { _ in }) -> RelayFixture.Options {
+    static func options(
+        _ change: (inout RelayFixture.Options) -> Void = { _ in }
+    ) -> RelayFixture.Options {
         var options = RelayFixture.Options()
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
@@ -38,7 +41,9 @@ enum RelayFixtures {
     }
 
     /// A relay with team juice and user anna, and her relay address.
-    static func anna(_ options: RelayFixture.Options = options()) throws -> (fixture: RelayFixture, address: String) {
+    static func anna(
+        _ options: RelayFixture.Options = options()
+    ) throws -> (fixture: RelayFixture, address: String) {
         let fixture = try RelayFixture(options)
         try fixture.addTeam("juice", name: "The Juice Company", source: team)
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
@@ -46,7 +51,8 @@ enum RelayFixtures {
     }
 
     static func message(
-        from sender: String = "news@juice.example", to address: String, id: String = "1@juice.example", body: String = "Hello\n"
+        from sender: String = "news@juice.example", to address: String,
+        id: String = "1@juice.example", body: String = "Hello\n"
     ) -> String {
         "From: \(sender)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(id)>\n\n\(body)"
     }
@@ -56,14 +62,17 @@ extension SinkMessage {
     /// The value of the first field of this name, unfolded.
     func value(_ name: String) -> String? {
         fields.first { $0.lowercased().hasPrefix(name.lowercased() + ":") }.map {
-            $0.dropFirst(name.count + 1).replacingOccurrences(of: "\r\n", with: "").trimmingCharacters(in: .whitespaces)
+            $0.dropFirst(name.count + 1).replacingOccurrences(of: "\r\n", with: "")
+                .trimmingCharacters(in: .whitespaces)
         }
     }
 
     /// The address between the last angle brackets of a field, or its whole value.
     func address(_ name: String) -> String {
         let value = value(name) ?? ""
-        guard let open = value.lastIndex(of: "<"), let close = value.lastIndex(of: ">"), open < close else { return value }
+        guard let open = value.lastIndex(of: "<"), let close = value.lastIndex(of: ">"),
+            open < close
+        else { return value }
         return String(value[value.index(after: open)..<close])
     }
 }
@@ -71,10 +80,13 @@ extension SinkMessage {
 /// `../shared/tools/leakcheck.py`, if it exists.
 enum LeakOracle {
     static let path: String? = {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent()
             .deletingLastPathComponent()
-        let path = root.deletingLastPathComponent().appendingPathComponent("shared/tools/leakcheck.py").path
+            .deletingLastPathComponent()
+        let path = root.deletingLastPathComponent().appendingPathComponent(
+            "shared/tools/leakcheck.py"
+        ).path
         return FileManager.default.fileExists(atPath: path) ? path : nil
     }()
 

@@ -9,7 +9,8 @@ import Testing
 
 @Suite(.blocking, needsPostfix) struct RelaySuspensionTests {
     @Test func inbox_repeatedBounces_isSuspendedUntilConfirmed() throws {
-        let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
         defer { fixture.stop() }
         #expect(try !fixture.run(["inbox", "list", "anna"]).contains("suspended"))
         var behaviour = SinkBehaviour()
@@ -18,12 +19,14 @@ import Testing
         for number in 1...2 {
             #expect(
                 try fixture.send(
-                    from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example")
+                    from: "bounce@juice.example", to: [address],
+                    RelayFixtures.message(to: address, id: "\(number)@juice.example")
                 ).data?.code == 250)
             // When the report has arrived here, the failure is recorded.
             _ = try fixture.arrival(for: "bounce@juice.example", number: number)
         }
-        let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let refused = try fixture.send(
+            from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.recipients.map(\.code) == [250], "nothing is told before the proof")
         #expect(refused.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(refused)")
 
@@ -39,10 +42,13 @@ import Testing
         _ = try fixture.run(["inbox", "confirm", "anna", "1"])
         #expect(
             try fixture.send(
-                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "9@juice.example")
+                from: "bounce@juice.example", to: [address],
+                RelayFixtures.message(to: address, id: "9@juice.example")
             )
             .data?.code == 250)
-        #expect(try fixture.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
+        #expect(
+            try fixture.arrival(for: "anna@home.example").address("From").hasSuffix(
+                "@relay.example"))
         #expect(try !fixture.run(["inbox", "show", "anna", "1"]).contains("suspended"))
     }
 }

@@ -32,17 +32,21 @@ import Testing
 
     @Test func reverseAddress_sameCorrespondent_isTheSame() {
         let first = mint.reverse(account: account, correspondent: address("billing@app.example"))
-        #expect(first == mint.reverse(account: account, correspondent: address("billing@App.Example")))
+        #expect(
+            first == mint.reverse(account: account, correspondent: address("billing@App.Example")))
     }
 
     @Test func reverseAddress_anotherAccount_isDifferent() {
         let correspondent = address("billing@app.example")
         let mine = mint.reverse(account: account, correspondent: correspondent).localPart
-        let other = mint.reverse(account: AccountNumber(12346)!, correspondent: correspondent).localPart
+        let other = mint.reverse(account: AccountNumber(12346)!, correspondent: correspondent)
+            .localPart
         #expect(mine != other)
-        // Account numbers cannot be exchanged under the MAC: the seven characters after key id and purpose.
+        // Account numbers cannot be exchanged under the MAC: the seven
+        // characters after key id and purpose.
         let start = mine.index(mine.lastIndex(of: ".")!, offsetBy: 3)
-        let forged = mine.replacingCharacters(at: start, with: other[start..<other.index(start, offsetBy: 7)])
+        let forged = mine.replacingCharacters(
+            at: start, with: other[start..<other.index(start, offsetBy: 7)])
         #expect(mint.read(forged) == .forged(.reverse))
     }
 
@@ -52,16 +56,20 @@ import Testing
     }
 
     @Test func reverseAddress_changedCharacter_isNotRead() {
-        let minted = mint.reverse(account: account, correspondent: address("billing@app.example")).localPart
+        let minted = mint.reverse(account: account, correspondent: address("billing@app.example"))
+            .localPart
         for index in minted.indices {
             let other: Character = minted[index] == "b" ? "c" : "b"
             let forged = minted.replacingCharacters(at: index, with: "\(other)")
-            if case .token(let token) = mint.read(forged) { Issue.record("\(forged) reads as \(token)") }
+            if case .token(let token) = mint.read(forged) {
+                Issue.record("\(forged) reads as \(token)")
+            }
         }
     }
 
     @Test(arguments: [
-        "Billing@app.example", "\"a b\"@app.example", "bounces+0123456789-abcdef-someone=example.com@em1234.mail.app.example",
+        "Billing@app.example", "\"a b\"@app.example",
+        "bounces+0123456789-abcdef-someone=example.com@em1234.mail.app.example",
         "müller@app.example", "a@[192.0.2.1]",
     ])
     func reverseAddress_doesNotFit_isStored(_ text: String) throws {
@@ -79,19 +87,24 @@ import Testing
     @Test func reverseAddress_otherLetterCase_isDifferent() {
         #expect(
             mint.reverse(account: account, correspondent: address("Billing@app.example")).localPart
-                != mint.reverse(account: account, correspondent: address("BILLING@app.example")).localPart)
+                != mint.reverse(account: account, correspondent: address("BILLING@app.example"))
+                .localPart)
     }
 
     @Test func reverseAddress_longestThatFits_isInline() {
         // 64 octets less a dot, key id, purpose, seven of the account and thirteen of the MAC.
         let fits = "\(String(repeating: "a", count: 41 - 12))@app.example"
-        #expect(mint.reverse(account: account, correspondent: address(fits)).localPart.utf8.count == 64)
-        #expect(mint.reverse(account: account, correspondent: address("a" + fits)).addressToStore != nil)
+        #expect(
+            mint.reverse(account: account, correspondent: address(fits)).localPart.utf8.count == 64)
+        #expect(
+            mint.reverse(account: account, correspondent: address("a" + fits)).addressToStore != nil
+        )
     }
 
     @Test func returnPath_ofAForward_carriesNonceAndExpiry() throws {
         let minted = mint.forwardReturnPath(
-            account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678, expiryDay: 20_500)
+            account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678,
+            expiryDay: 20_500)
         let token = try #require(readToken(minted.localPart))
         #expect(token.purpose == .forward && token.address == address("news@app.example"))
         #expect(token.nonce == 0xFF_1234_5678 && token.expiryDay == 20_500)
@@ -102,24 +115,35 @@ import Testing
     /// The expected token comes from another implementation (HMAC-SHA-256 in Python).
     @Test func returnPath_storedSender_holdsItsHash() throws {
         let (anna, news) = (Fixture.anna.number, address(Self.news))
-        let minted = mint.forwardReturnPath(account: anna, sender: news, nonce: 97, expiryDay: 20_416)
+        let minted = mint.forwardReturnPath(
+            account: anna, sender: news, nonce: 97, expiryDay: 20_416)
         #expect(minted.localPart == "as6tuozgbaaaaaadbat6ajx2w6yxqdxdm34ux6eddcitnakqydzc457l7yk")
-        #expect(minted.storageKey == "as6tuozgbjx2w6yxqdxdm34ux6eddcitna" && minted.addressToStore == news)
+        #expect(
+            minted.storageKey == "as6tuozgbjx2w6yxqdxdm34ux6eddcitna"
+                && minted.addressToStore == news)
         let token = try #require(readToken(minted.localPart.uppercased()))
         #expect(token.purpose == .storedForward && token.account == anna && token.address == nil)
-        #expect(token.nonce == 97 && token.expiryDay == 20_416 && token.storageKey == minted.storageKey)
-        #expect(mint.verifies(token, stored: news) && mint.verifies(token, stored: address("News@App.Example")))
+        #expect(
+            token.nonce == 97 && token.expiryDay == 20_416 && token.storageKey == minted.storageKey)
+        #expect(
+            mint.verifies(token, stored: news)
+                && mint.verifies(token, stored: address("News@App.Example")))
         #expect(!mint.verifies(token, stored: address("news@app.example")))
         #expect(
-            mint.forwardReturnPath(account: account, sender: address("Bounce+1@App.Example"), nonce: 1, expiryDay: 20_500)
-                .localPart == "asdpnjlxzaaaaaaabauaumsfsa4w6qow3neisw3f5nwzjxfr3zdrvvnwgqb")
+            mint.forwardReturnPath(
+                account: account, sender: address("Bounce+1@App.Example"), nonce: 1,
+                expiryDay: 20_500
+            )
+            .localPart == "asdpnjlxzaaaaaaabauaumsfsa4w6qow3neisw3f5nwzjxfr3zdrvvnwgqb")
         // The same sender to the same account is found under the same key, for any message; no
         // other sender is.
         let next = mint.forwardReturnPath(account: anna, sender: news, nonce: 98, expiryDay: 20_417)
         #expect(next.storageKey == minted.storageKey && next.localPart != minted.localPart)
         let others = [
-            mint.forwardReturnPath(account: anna, sender: address("NEWS@app.example"), nonce: 97, expiryDay: 20_416),
-            mint.forwardReturnPath(account: Fixture.bob.number, sender: news, nonce: 97, expiryDay: 20_416),
+            mint.forwardReturnPath(
+                account: anna, sender: address("NEWS@app.example"), nonce: 97, expiryDay: 20_416),
+            mint.forwardReturnPath(
+                account: Fixture.bob.number, sender: news, nonce: 97, expiryDay: 20_416),
         ]
         for other in others {
             // Nothing in it shows that it has the same sender.
@@ -131,45 +155,60 @@ import Testing
     }
 
     @Test func returnPath_forgedStoredSender_isNotRead() {
-        let path = mint.forwardReturnPath(account: account, sender: address(Self.news), nonce: 1, expiryDay: 20_500).localPart
+        let path = mint.forwardReturnPath(
+            account: account, sender: address(Self.news), nonce: 1, expiryDay: 20_500
+        ).localPart
         for index in path.indices {
             let forged = path.replacingCharacters(at: index, with: path[index] == "b" ? "c" : "b")
-            if case .token(let token) = mint.read(forged) { Issue.record("\(forged) reads as \(token)") }
+            if case .token(let token) = mint.read(forged) {
+                Issue.record("\(forged) reads as \(token)")
+            }
         }
         // The hash of one sender with the rest of another's path.
-        let other = mint.forwardReturnPath(account: account, sender: address("Other@app.example"), nonce: 1, expiryDay: 20_500)
-            .localPart
+        let other = mint.forwardReturnPath(
+            account: account, sender: address("Other@app.example"), nonce: 1, expiryDay: 20_500
+        )
+        .localPart
         let mixed = path.prefix(21) + other.dropFirst(21).prefix(25) + path.suffix(13)
         #expect(mixed.utf8.count == 59 && mint.read(String(mixed)) == .forged(.storedForward))
     }
 
     @Test func returnPath_ofAReply_holdsNoAddress() throws {
         let minted = mint.replyReturnPath(
-            account: account, recipients: [address("billing@app.example")], nonce: 1, expiryDay: 20_500)
+            account: account, recipients: [address("billing@app.example")], nonce: 1,
+            expiryDay: 20_500)
         #expect(!minted.localPart.contains("=") && !minted.localPart.contains("."))
         #expect(try #require(readToken(minted.localPart)).purpose == .reply)
     }
 
     @Test func returnPath_silent_holdsNoAddress() throws {
-        let minted = mint.forwardReturnPath(account: account, sender: nil, nonce: 1, expiryDay: 20_500)
+        let minted = mint.forwardReturnPath(
+            account: account, sender: nil, nonce: 1, expiryDay: 20_500)
         #expect(minted.addressToStore == nil)
         #expect(try #require(readToken(minted.localPart)).purpose == .silentForward)
     }
 
     @Test func reverseAddress_underARetiredKey_isForged() {
-        let old = mint.reverse(account: account, correspondent: address("billing@app.example")).localPart
+        let old = mint.reverse(account: account, correspondent: address("billing@app.example"))
+            .localPart
         let both = TokenMint(
             keys: TokenKeys(
-                keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32), UInt8(ascii: "b"): Array(repeating: 9, count: 32)],
+                keys: [
+                    UInt8(ascii: "a"): Array(repeating: 7, count: 32),
+                    UInt8(ascii: "b"): Array(repeating: 9, count: 32),
+                ],
                 active: UInt8(ascii: "b"))!)
         if case .token = both.read(old) {} else { Issue.record("an old key must keep verifying") }
         let new = TokenMint(
-            keys: TokenKeys(keys: [UInt8(ascii: "b"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "b"))!)
+            keys: TokenKeys(
+                keys: [UInt8(ascii: "b"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "b")
+            )!)
         #expect(new.read(old) == .forged(.reverse))
     }
 
     @Test(arguments: [
-        "", ".", "a.b", "postmaster", "x7k2m9q4wd", "billing=app.example", "billing=app.example.", "=.axaaaaaaaaaaaaaaaaaaaaaaa",
+        "", ".", "a.b", "postmaster", "x7k2m9q4wd", "billing=app.example", "billing=app.example.",
+        "=.axaaaaaaaaaaaaaaaaaaaaaaa",
         "é",
     ])
     func localPart_ordinary_isNoToken(_ text: String) {
@@ -179,8 +218,10 @@ import Testing
     /// Two teams must not match accounts n and n + 1 of one user, and no one may count accounts.
     @Test func accountNumber_consecutive_looksRandom() throws {
         let digits = (1...2_000).map { (number: UInt64) -> String in
-            let path = mint.replyReturnPath(account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500)
-                .localPart
+            let path = mint.replyReturnPath(
+                account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500
+            )
+            .localPart
             return String(path.dropFirst(2).prefix(7))
         }
         #expect(Set(digits).count == digits.count, "two accounts look alike")
@@ -190,18 +231,27 @@ import Testing
         #expect((900...1_100).contains(steps.count { $0 > 0 }))
         #expect(steps.allSatisfy { abs($0) > 1_000 })
         // Every bit is set in about half of them.
-        for bit in 0..<35 { #expect((880...1_120).contains(numbers.count { $0 >> UInt64(bit) & 1 == 1 }), "bit \(bit)") }
+        for bit in 0..<35 {
+            #expect(
+                (880...1_120).contains(numbers.count { $0 >> UInt64(bit) & 1 == 1 }), "bit \(bit)")
+        }
         // Under another key they are different.
         let other = TokenMint(
-            keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a"))!)
+            keys: TokenKeys(
+                keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a")
+            )!)
         #expect(
-            !other.replyReturnPath(account: AccountNumber(1)!, recipients: [], nonce: 1, expiryDay: 20_500).localPart.contains(
+            !other.replyReturnPath(
+                account: AccountNumber(1)!, recipients: [], nonce: 1, expiryDay: 20_500
+            ).localPart.contains(
                 digits[0]))
     }
 
     @Test func accountPermutation_hiddenNumber_isRevealed() {
         var random = SeededRandom("numbers".utf8)
-        let numbers: [UInt64] = [0, 1, (1 << 35) - 1, 1 << 17, (1 << 17) - 1] + (0..<1_000).map { _ in random.next() >> 29 }
+        let numbers: [UInt64] =
+            [0, 1, (1 << 35) - 1, 1 << 17, (1 << 17) - 1]
+            + (0..<1_000).map { _ in random.next() >> 29 }
         for series in [AccountPermutation.Series.account, .verification] {
             let permutation = AccountPermutation(key: Fixture.keys.activeKey, series: series)
             for number in numbers {
@@ -213,36 +263,46 @@ import Testing
 
     @Test func tokenWithoutItsDomain_inText_isFound() {
         let names = ReplyNames(
-            engine: Fixture(evidence: .init()).engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
+            engine: Fixture(evidence: .init()).engine, account: Fixture.anna,
+            message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: MemoryDirectory([]), tokens: mint))
-        let token = mint.reverse(account: Fixture.anna.number, correspondent: address("billing@app.example")).localPart
+        let token = mint.reverse(
+            account: Fixture.anna.number, correspondent: address("billing@app.example")
+        ).localPart
         let text = TextRewriter(names: names).rewrite(Array("to \(token)!".utf8))
         #expect(text.map { String(decoding: $0, as: UTF8.self) } == "to billing@app.example!")
     }
 
     @Test func lettersOfNoPurpose_readAsNoToken() {
-        let token = mint.reverse(account: account, correspondent: address("billing@app.example")).localPart
+        let token = mint.reverse(account: account, correspondent: address("billing@app.example"))
+            .localPart
         let (head, tail) = (token.prefix(21), token.dropFirst(22))
         #expect("\(head)x\(tail)" == token)
-        for letter in "abcefgijklmnqrtuvwz234567" { #expect(mint.read("\(head)\(letter)\(tail)") == .notAToken, "\(letter)") }
+        for letter in "abcefgijklmnqrtuvwz234567" {
+            #expect(mint.read("\(head)\(letter)\(tail)") == .notAToken, "\(letter)")
+        }
     }
 
     @Test func returnPath_ofAReply_knowsItsRecipientsOnly() throws {
         let recipients = (0..<6).map { address("r\($0)@app.example") }
         for count in 0...6 {
             let path = mint.replyReturnPath(
-                account: account, recipients: Array(recipients.prefix(count)), nonce: 9, expiryDay: 20_500
+                account: account, recipients: Array(recipients.prefix(count)), nonce: 9,
+                expiryDay: 20_500
             ).localPart
             #expect(path.utf8.count == 54, "how many there were can be seen")
             let token = try #require(readToken(path))
             #expect(token.nonce == 9 && token.expiryDay == 20_500)
-            #expect(recipients.map { mint.isRecipient($0, of: token) } == (0..<6).map { $0 < min(count, 4) })
+            #expect(
+                recipients.map { mint.isRecipient($0, of: token) }
+                    == (0..<6).map { $0 < min(count, 4) })
             #expect(
                 !mint.isRecipient(address("R0@app.example"), of: token)
                     && !mint.isRecipient(address("r0@evil.example"), of: token))
             // Under another nonce the same recipients look different.
             let next = mint.replyReturnPath(
-                account: account, recipients: Array(recipients.prefix(count)), nonce: 10, expiryDay: 20_500
+                account: account, recipients: Array(recipients.prefix(count)), nonce: 10,
+                expiryDay: 20_500
             ).localPart
             #expect(path.dropFirst(21).prefix(20) != next.dropFirst(21).prefix(20))
         }

@@ -8,7 +8,9 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct BounceTableTests {
-    @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
+    @Test(
+        .enabled(
+            if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func bounceReport_publicCase_hasExpectedStatus() throws {
         let entries = Corpus.entries("bounces")
         #expect(!entries.isEmpty)
@@ -32,10 +34,12 @@ import Testing
 
     /// `class status  file`, one a line.
     private static func expected() throws -> [String: String] {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-            "Vectors/bounce-classes.txt")
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent(
+                "Vectors/bounce-classes.txt")
         var table: [String: String] = [:]
-        for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") where !line.hasPrefix("#") {
+        for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        where !line.hasPrefix("#") {
             let columns = line.split(separator: "\t").map(String.init)
             if columns.count == 3 { table[columns[2]] = "\(columns[0]) \(columns[1])" }
         }

@@ -1,4 +1,5 @@
-// Complaints of feedback loops (RFC 5965): counted once, for the account that the message was sent to, and never lost.
+// Complaints of feedback loops (RFC 5965): counted once, for the account that the message was
+// sent to, and never lost.
 
 import InternetMessage
 import MailAuth
@@ -14,19 +15,23 @@ import Testing
 
     private func path(of account: RelayAccount = Fixture.anna, nonce: UInt64 = 1) -> String {
         fixture.engine.tokens.forwardReturnPath(
-            account: account.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: nonce,
+            account: account.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"),
+            nonce: nonce,
             expiryDay: Self.today + 14
         ).localPart + "@relay.example"
     }
 
     private func reverse(of account: RelayAccount = Fixture.anna) -> String {
         fixture.engine.tokens.reverse(
-            account: account.number, correspondent: AddrSpec(localPart: "news", domain: "app.example")
+            account: account.number,
+            correspondent: AddrSpec(localPart: "news", domain: "app.example")
         ).localPart + "@relay.example"
     }
 
     /// A report in the form of providers, about a message with this header section.
-    private static func report(_ fields: String = "", about header: String = "Subject: News\r\n", padding: Int = 0) -> String {
+    private static func report(
+        _ fields: String = "", about header: String = "Subject: News\r\n", padding: Int = 0
+    ) -> String {
         """
         From: fbl@provider.example\r\nSubject: complaint\r\nMIME-Version: 1.0\r\n\
         Content-Type: multipart/report; report-type=feedback-report;\r\n boundary="b"\r\n\r\n\
@@ -36,7 +41,9 @@ import Testing
         """
     }
 
-    private func reasons(_ answer: Fixture.Response) -> [String] { answer.decision.reasons.map { "\($0.code): \($0.detail)" } }
+    private func reasons(_ answer: Fixture.Response) -> [String] {
+        answer.decision.reasons.map { "\($0.code): \($0.detail)" }
+    }
 
     @Test(arguments: ["", "fbl@provider.example"])
     func complaint_atAReturnPath_isCountedOnce(from sender: String) throws {
@@ -54,7 +61,8 @@ import Testing
     @Test func complaint_aboutAReply_isNotCounted() {
         let token = fixture.engine.tokens.replyReturnPath(
             account: Fixture.anna.number, recipients: [], nonce: 1, expiryDay: Self.today + 14)
-        let answer = fixture.play(from: "", to: [token.localPart + "@relay.example"], message: Self.report())
+        let answer = fixture.play(
+            from: "", to: [token.localPart + "@relay.example"], message: Self.report())
         #expect(reasons(answer) == ["return-path-discarded: complaint about a reply"])
         #expect(fixture.directory.complaints.isEmpty)
     }
@@ -66,13 +74,19 @@ import Testing
         let report =
             switch name {
             case "Original-Mail-From": Self.report("Original-Mail-From: <\(path())>\r\n")
-            case "Return-Path": Self.report(about: "Return-Path: <\(path())>\r\nFrom: x@elsewhere.example\r\n")
+            case "Return-Path":
+                Self.report(about: "Return-Path: <\(path())>\r\nFrom: x@elsewhere.example\r\n")
             default: Self.report(about: "From: \"News\" <\(reverse())>\r\n")
             }
-        let plain = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: "From: x@y.example\r\n\r\n")
+        let plain = fixture.play(
+            from: "fbl@provider.example", to: ["abuse@relay.example"],
+            message: "From: x@y.example\r\n\r\n")
         for _ in 0..<2 {
-            let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
-            #expect(answer.decision.outcome == .relay && answer.decision.modifications == plain.decision.modifications)
+            let answer = fixture.play(
+                from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+            #expect(
+                answer.decision.outcome == .relay
+                    && answer.decision.modifications == plain.decision.modifications)
             #expect(answer.decision.reasons.map(\.code) == [.operatorMail, .complaint])
         }
         #expect(fixture.directory.complaints == [Fixture.anna.number])
@@ -81,19 +95,25 @@ import Testing
     /// Only the inbox's side knows a return path or a reverse address, so no one else can complain
     /// in a user's name.
     @Test(arguments: [
-        "annarelay2@relay.example", "x@elsewhere.example", "xm" + String(repeating: "a", count: 40) + "@relay.example", "<>", "",
+        "annarelay2@relay.example", "x@elsewhere.example",
+        "xm" + String(repeating: "a", count: 40) + "@relay.example", "<>", "",
     ])
     func complaint_withoutOurToken_isOperatorMail(about address: String) {
-        let report = Self.report("Original-Mail-From: \(address)\r\n", about: "From: \(address)\r\n")
-        let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
-        #expect(answer.decision.reasons.map(\.code) == [.operatorMail] && answer.decision.outcome == .relay)
+        let report = Self.report(
+            "Original-Mail-From: \(address)\r\n", about: "From: \(address)\r\n")
+        let answer = fixture.play(
+            from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        #expect(
+            answer.decision.reasons.map(\.code) == [.operatorMail]
+                && answer.decision.outcome == .relay)
         #expect(fixture.directory.complaints.isEmpty)
     }
 
     @Test func complaint_withoutReportType_isOperatorMail() {
         let report = Self.report("Original-Mail-From: <\(path())>\r\n")
             .replacing("multipart/report; report-type=feedback-report", with: "multipart/mixed")
-        let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        let answer = fixture.play(
+            from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
         #expect(answer.decision.reasons.map(\.code) == [.operatorMail])
         #expect(fixture.directory.complaints.isEmpty && fixture.engine.replyMemory.inUse == 0)
     }
@@ -101,8 +121,11 @@ import Testing
     @Test func complaint_tooLargeForMemory_isOperatorMail() {
         let small = Fixture(evidence: .init(), replyMemory: 4_000_000)
         let report = Self.report("Original-Mail-From: <\(path())>\r\n", padding: 200_000)
-        let answer = small.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
-        #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == [.operatorMail])
+        let answer = small.play(
+            from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        #expect(
+            answer.decision.outcome == .relay
+                && answer.decision.reasons.map(\.code) == [.operatorMail])
     }
 
     /// A report at a return path has no other recipient, so it waits. The operator's mail never
@@ -115,8 +138,11 @@ import Testing
             Issue.record("\(direct.decision.outcome)")
             return
         }
-        let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
-        #expect(answer.decision.outcome == .relay && reasons(answer)[1].hasPrefix("complaint: not written down"))
+        let answer = fixture.play(
+            from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        #expect(
+            answer.decision.outcome == .relay
+                && reasons(answer)[1].hasPrefix("complaint: not written down"))
     }
 
     /// Feedback loops also report that a message is not spam, or a failed check of it. People also
@@ -125,12 +151,17 @@ import Testing
     func feedback_ofAnotherKind_isNotCounted(_ type: String) {
         let report = Self.report("Original-Mail-From: <\(path())>\r\n").replacing(
             "Feedback-Type: abuse", with: "Feedback-Type: " + type)
-        let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        let answer = fixture.play(
+            from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
         #expect(reasons(answer).last == "complaint: of another kind")
         _ = fixture.play(from: "", to: [path()], message: report)
-        let prose = "From: a@b.example\r\nSubject: x\r\n\r\nThis is an email abuse complaint about you.\r\n"
+        let prose =
+            "From: a@b.example\r\nSubject: x\r\n\r\nThis is an email abuse complaint about you.\r\n"
         #expect(fixture.play(from: "", to: [path()], message: prose).decision.outcome == .discard)
-        guard case .refuse = fixture.play(from: "a@b.example", to: [path()], message: prose).decision.outcome else {
+        guard
+            case .refuse = fixture.play(from: "a@b.example", to: [path()], message: prose).decision
+                .outcome
+        else {
             Issue.record("a person's letter to a return path is refused")
             return
         }

@@ -17,9 +17,11 @@ import Testing
         let forward = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let text =
             "From: billing@app.example\r\nTo: annarelay2@relay.example\r\nSubject: \(subject)\r\nMessage-ID: <\(id)>\r\n\r\nHello\r\n"
-        let sent = forward.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)
+        let sent = forward.play(
+            from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)
         let parsed = Message.parse(Array(text.utf8))
-        var message = ModifiedMessage(header: parsed.header, body: parsed.body, sender: "bounces@app.example", recipients: [])
+        var message = ModifiedMessage(
+            header: parsed.header, body: parsed.body, sender: "bounces@app.example", recipients: [])
         message.apply(sent.decision.modifications)
         let header = returned(HeaderSection(message.header))
         let report = """
@@ -55,8 +57,10 @@ import Testing
 
     /// Subject and Message-ID are treated alike for a right and a wrong guess.
     @Test func bounceReport_rightOrWrongGuess_isAlike() throws {
-        let right = try Self.original(subject: "Is it anna@inbox.example?", id: "anna@inbox.example.7@app.example")
-        let wrong = try Self.original(subject: "Is it jane@inbox.example?", id: "jane@inbox.example.7@app.example")
+        let right = try Self.original(
+            subject: "Is it anna@inbox.example?", id: "anna@inbox.example.7@app.example")
+        let wrong = try Self.original(
+            subject: "Is it jane@inbox.example?", id: "jane@inbox.example.7@app.example")
         #expect(right == wrong.map { $0.replacing("jane", with: "anna") })
         #expect(
             right.contains("Subject: Is it anna@inbox.example?")
@@ -67,13 +71,23 @@ import Testing
     /// The witness confirms a field even if it was folded again. A changed field, or one without a
     /// witness, is left out.
     @Test func bounceReport_fieldNotWitnessed_isLeftOut() throws {
-        let folded = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
-            HeaderSection(header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "Your\r\n order 4711") : $0 })
-        }
-        #expect(folded.contains("Subject: Your order 4711") && folded.contains("Message-ID: <4711@app.example>"))
-        let marked = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
+        let folded = try Self.original(subject: "Your order 4711", id: "4711@app.example") {
+            header in
             HeaderSection(
-                header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "[anna@inbox.example] Your order 4711") : $0 })
+                header.fields.map {
+                    $0.isNamed("Subject") ? HeaderField("Subject", "Your\r\n order 4711") : $0
+                })
+        }
+        #expect(
+            folded.contains("Subject: Your order 4711")
+                && folded.contains("Message-ID: <4711@app.example>"))
+        let marked = try Self.original(subject: "Your order 4711", id: "4711@app.example") {
+            header in
+            HeaderSection(
+                header.fields.map {
+                    $0.isNamed("Subject")
+                        ? HeaderField("Subject", "[anna@inbox.example] Your order 4711") : $0
+                })
         }
         #expect(
             !marked.contains { $0.contains("order 4711") || $0.contains("anna@") }
@@ -89,6 +103,7 @@ import Testing
         let told = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields + [HeaderField("Date", "anna at inbox example")])
         }
-        #expect(told.contains("Subject: Your order 4711") && !told.contains { $0.contains("anna at") })
+        #expect(
+            told.contains("Subject: Your order 4711") && !told.contains { $0.contains("anna at") })
     }
 }

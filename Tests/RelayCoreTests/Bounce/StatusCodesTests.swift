@@ -28,11 +28,20 @@ import Testing
     }
 
     @Test(arguments: [
-        ("550 5.1.1 <jane@home.example>: Recipient address rejected: User unknown in relay recipient table", "5.1.1"),
-        ("550 5.4.1 Recipient address rejected: Access denied. [AM7EUR03.prod.protection.outlook.example]", "5.1.1"),
+        (
+            "550 5.1.1 <jane@home.example>: Recipient address rejected: User unknown in relay recipient table",
+            "5.1.1"
+        ),
+        (
+            "550 5.4.1 Recipient address rejected: Access denied. [AM7EUR03.prod.protection.outlook.example]",
+            "5.1.1"
+        ),
         ("550 5.0.0 Requested action not taken: mailbox unavailable", "5.1.1"),
         ("550 5.2.1 The email account that you tried to reach is disabled", "5.2.1"),
-        ("550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup", "5.1.10"),
+        (
+            "550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup",
+            "5.1.10"
+        ),
         ("550 5.4.1 connection refused", "5.4.1"),
         ("552 5.2.2 <jane@home.example> over quota", "5.2.2"),
     ])
@@ -41,14 +50,24 @@ import Testing
     }
 
     /// An inbox in the text changes nothing: the team reads the code.
-    @Test(arguments: ["spam", "policy", "too.many.messages", "user.unknown", "no-such-user", "Virus"])
+    @Test(arguments: [
+        "spam", "policy", "too.many.messages", "user.unknown", "no-such-user", "Virus",
+    ])
     func understood_wordsWithinAnAddress_areNone(local: String) throws {
         for form in [
-            "<LOCAL@home.example>", "LOCAL@home.example", "rfc822;LOCAL@blocked.spam.example", "LOCAL@home.example...",
+            "<LOCAL@home.example>", "LOCAL@home.example", "rfc822;LOCAL@blocked.spam.example",
+            "LOCAL@home.example...",
         ] {
-            let (of, other) = (form.replacing("LOCAL", with: local), form.replacing("LOCAL", with: "jane"))
-            for text in ["550 5.1.1 \(of): User unknown", "550 5.0.0 \(of) failed", "550 5.0.0 \(of)no such user"] {
-                #expect(try Self.understood(text) == Self.understood(text.replacing(of, with: other)), "\(text)")
+            let (of, other) = (
+                form.replacing("LOCAL", with: local), form.replacing("LOCAL", with: "jane")
+            )
+            for text in [
+                "550 5.1.1 \(of): User unknown", "550 5.0.0 \(of) failed",
+                "550 5.0.0 \(of)no such user",
+            ] {
+                #expect(
+                    try Self.understood(text) == Self.understood(text.replacing(of, with: other)),
+                    "\(text)")
             }
         }
     }

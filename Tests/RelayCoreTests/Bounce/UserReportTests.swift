@@ -15,7 +15,8 @@ import Testing
     /// A report that the holder of a return path could make: the attacker controls all of its free
     /// text.
     private static func report(
-        _ recipient: String = "billing@app.example", original: String? = nil, action: String = "failed", status: String = "5.1.1",
+        _ recipient: String = "billing@app.example", original: String? = nil,
+        action: String = "failed", status: String = "5.1.1",
         id: String = "<evil.id@evil.example>"
     ) -> String {
         """
@@ -27,9 +28,12 @@ import Testing
         """
     }
 
-    private static func path(_ fixture: Fixture, nonce: UInt64 = 7, to recipients: [AddrSpec] = [billing]) -> String {
+    private static func path(
+        _ fixture: Fixture, nonce: UInt64 = 7, to recipients: [AddrSpec] = [billing]
+    ) -> String {
         fixture.engine.tokens.replyReturnPath(
-            account: Fixture.anna.number, recipients: recipients, nonce: nonce, expiryDay: UInt64(Fixture.now / 86_400) + 3
+            account: Fixture.anna.number, recipients: recipients, nonce: nonce,
+            expiryDay: UInt64(Fixture.now / 86_400) + 3
         ).localPart + "@relay.example"
     }
 
@@ -43,8 +47,12 @@ import Testing
 
     @Test func userReport_relayed_hasOwnWordsOnly() throws {
         let fixture = Fixture(evidence: .init())
-        let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: Self.report()).decision))
-        let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: Self.billing).localPart
+        let text = try #require(
+            Self.text(
+                fixture.play(from: "", to: [Self.path(fixture)], message: Self.report()).decision))
+        let reverse = fixture.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: Self.billing
+        ).localPart
         #expect(
             text.contains("Final-Recipient: rfc822; \(reverse)@relay.example")
                 && text.contains("Status: 5.1.1 (there is no such mailbox)"))
@@ -56,9 +64,13 @@ import Testing
     /// The server's text gives the status.
     @Test func userReport_vagueStatus_isReadFromText() throws {
         let fixture = Fixture(evidence: .init())
-        let vague = Self.report(status: "5.0.0").replacingOccurrence(of: "550 EVIL call", with: "550 user unknown call")
-        let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: vague).decision))
-        #expect(text.contains("Status: 5.1.1 (there is no such mailbox)") && !text.lowercased().contains("evil"))
+        let vague = Self.report(status: "5.0.0").replacingOccurrence(
+            of: "550 EVIL call", with: "550 user unknown call")
+        let text = try #require(
+            Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: vague).decision))
+        #expect(
+            text.contains("Status: 5.1.1 (there is no such mailbox)")
+                && !text.lowercased().contains("evil"))
     }
 
     @Test func userReport_ownMessageID_keepsTheThread() throws {
@@ -68,24 +80,35 @@ import Testing
             "<\(String(decoding: fixture.engine.ids.hide(own, account: account.number, relayDomain: "relay.example"), as: UTF8.self))>"
         }
         func play(_ nonce: UInt64, _ id: String) -> String? {
-            Self.text(fixture.play(from: "", to: [Self.path(fixture, nonce: nonce)], message: Self.report(id: id)).decision)
+            Self.text(
+                fixture.play(
+                    from: "", to: [Self.path(fixture, nonce: nonce)], message: Self.report(id: id)
+                ).decision)
         }
-        #expect(try #require(play(1, id(Fixture.anna))).contains("In-Reply-To: <CAF=abc@mail.inbox.example>"))
+        #expect(
+            try #require(play(1, id(Fixture.anna))).contains(
+                "In-Reply-To: <CAF=abc@mail.inbox.example>"))
         #expect(try !#require(play(2, id(Fixture.bob))).contains("In-Reply-To"))
     }
 
     /// A report about any made-up address must not give the user a new reverse address of the
     /// attacker's choice.
-    @Test(arguments: ["someone@evil.example", "Billing@app.example", "support@app.example", "x@[192.0.2.1]", "EVIL text", ""])
+    @Test(arguments: [
+        "someone@evil.example", "Billing@app.example", "support@app.example", "x@[192.0.2.1]",
+        "EVIL text", "",
+    ])
     func userReport_unknownRecipient_isNotNamed(_ recipient: String) throws {
         let fixture = Fixture(evidence: .init())
         for (nonce, original) in [(UInt64(1), nil), (2, recipient)] {
             let decision = fixture.play(
-                from: "", to: [Self.path(fixture, nonce: nonce)], message: Self.report(recipient, original: original)
+                from: "", to: [Self.path(fixture, nonce: nonce)],
+                message: Self.report(recipient, original: original)
             ).decision
             let text = try #require(Self.text(decision))
             #expect(text.contains("Your message to one of its recipients could not be delivered."))
-            #expect(!text.contains("=app.example.") && !text.lowercased().contains("evil") && !text.contains("192.0.2.1"))
+            #expect(
+                !text.contains("=app.example.") && !text.lowercased().contains("evil")
+                    && !text.contains("192.0.2.1"))
             #expect(text.contains("Final-Recipient: rfc822; unknown@relay.example"))
         }
         #expect(fixture.directory.storedCount == 0)
@@ -95,7 +118,8 @@ import Testing
     @Test func userReport_originalRecipient_isNamed() throws {
         let fixture = Fixture(evidence: .init())
         let message = Self.report("desk7@corp.example", original: "billing@app.example")
-        let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: message).decision))
+        let text = try #require(
+            Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: message).decision))
         #expect(text.contains("<billing=app.example.") && !text.contains("corp.example"))
     }
 
@@ -106,12 +130,14 @@ import Testing
         func play(_ nonce: UInt64) -> String? {
             Self.text(
                 fixture.play(
-                    from: "", to: [Self.path(fixture, nonce: nonce, to: [long])], message: Self.report("Upper.Case@app.example")
+                    from: "", to: [Self.path(fixture, nonce: nonce, to: [long])],
+                    message: Self.report("Upper.Case@app.example")
                 ).decision)
         }
         #expect(try !#require(play(1)).contains(token.localPart))
         #expect(fixture.directory.storedCount == 0, "a report makes nothing be stored")
-        _ = try fixture.directory.store([#require(StoredAddress(token))], account: Fixture.anna.number, day: 1, newPerDay: 1)
+        _ = try fixture.directory.store(
+            [#require(StoredAddress(token))], account: Fixture.anna.number, day: 1, newPerDay: 1)
         #expect(try #require(play(2)).contains("rfc822; \(token.localPart)@relay.example"))
     }
 
@@ -119,35 +145,47 @@ import Testing
     /// reason, as reports prove nothing.
     @Test func userReport_accountTakesNoMail_isDiscarded() {
         let anna = Fixture.anna
-        func changed(isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?) -> RelayAccount {
+        func changed(
+            isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?
+        ) -> RelayAccount {
             RelayAccount(
-                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, hasLiveGrant: isActive,
+                number: anna.number, relayAddress: anna.relayAddress,
+                isForwardingOn: isForwardingOn, hasLiveGrant: isActive,
                 inbox: inbox,
                 inboxes: anna.inboxes, sharedName: nil, sources: anna.sources)
         }
         let unverified = anna.inbox.map { UserInbox(address: $0.address, isVerified: false) }
         let states = [
-            changed(isForwardingOn: false, inbox: anna.inbox), changed(isActive: false, inbox: anna.inbox), changed(inbox: nil),
+            changed(isForwardingOn: false, inbox: anna.inbox),
+            changed(isActive: false, inbox: anna.inbox), changed(inbox: nil),
             changed(inbox: unverified), anna.suspended,
         ]
         for state in states {
             let fixture = Fixture(accounts: [state], evidence: .init())
             let answer = fixture.play(from: "", to: [Self.path(fixture)], message: Self.report())
-            #expect(answer.refusals.isEmpty && answer.decision.outcome == .discard && answer.decision.modifications.isEmpty)
-            #expect(fixture.directory.counted(.reportDropped) == 1 && fixture.directory.reserved(.forward, anna.number) == 0)
+            #expect(
+                answer.refusals.isEmpty && answer.decision.outcome == .discard
+                    && answer.decision.modifications.isEmpty)
+            #expect(
+                fixture.directory.counted(.reportDropped) == 1
+                    && fixture.directory.reserved(.forward, anna.number) == 0)
         }
     }
 
     @Test func userReport_dailyLimitReached_isDiscarded() {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.messagesPerDay = 3
-        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
+        let fixture = Fixture(
+            evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
         let outcomes = (1...5).map { nonce in
-            fixture.play(from: "", to: [Self.path(fixture, nonce: UInt64(nonce))], message: Self.report()).decision.outcome
+            fixture.play(
+                from: "", to: [Self.path(fixture, nonce: UInt64(nonce))], message: Self.report()
+            ).decision.outcome
         }
         #expect(outcomes == [.relay, .relay, .relay, .discard, .discard])
         let forward = fixture.play(
-            from: "x@app.example", to: ["annarelay2@relay.example"], message: "From: b@app.example\r\n\r\nx\r\n"
+            from: "x@app.example", to: ["annarelay2@relay.example"],
+            message: "From: b@app.example\r\n\r\nx\r\n"
         ).decision
         guard case .refuse(let refusal) = forward.outcome else {
             Issue.record("\(forward.outcome)")
@@ -159,16 +197,25 @@ import Testing
     /// The return path of a relayed reply knows its correspondents.
     @Test func returnPath_ofAReply_knowsItsRecipients() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
-        let correspondents = ["billing@app.example", "help@app.example"].compactMap { AddrSpec(envelope: $0) }
+        let correspondents = ["billing@app.example", "help@app.example"].compactMap {
+            AddrSpec(envelope: $0)
+        }
         let recipients = correspondents.map {
-            fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart + "@relay.example"
+            fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart
+                + "@relay.example"
         }
         let decision = fixture.play(
-            from: "anna@inbox.example", to: recipients, message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n"
+            from: "anna@inbox.example", to: recipients,
+            message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n"
         ).decision
         let sender = try #require(
-            decision.modifications.lazy.compactMap { if case .changeSender(let path) = $0 { path } else { nil } }.first)
-        guard case .token(let token) = fixture.engine.tokens.read(String(sender.dropFirst().prefix { $0 != "@" })) else {
+            decision.modifications.lazy.compactMap {
+                if case .changeSender(let path) = $0 { path } else { nil }
+            }.first)
+        guard
+            case .token(let token) = fixture.engine.tokens.read(
+                String(sender.dropFirst().prefix { $0 != "@" }))
+        else {
             Issue.record("\(sender) is no token")
             return
         }

@@ -10,7 +10,8 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct RefusedRecipientTests {
-    private static let message = "From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n"
+    private static let message =
+        "From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n"
     private static let both = ["annarelay2@relay.example", "bobrelay22@relay.example"]
     private static let spf = AuthenticationEvidence(
         spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "")])
@@ -18,17 +19,21 @@ import Testing
     /// The replies to a sender: for each recipient at RCPT, and at the end of data. Copies are
     /// refused if their account accepts no mail.
     private static func send(
-        _ engine: RelayEngine, _ evidence: AuthenticationEvidence, from sender: String = "bounce@app.example",
+        _ engine: RelayEngine, _ evidence: AuthenticationEvidence,
+        from sender: String = "bounce@app.example",
         address: String = "192.0.2.1",
         to recipients: [String] = both, message: String = message
     ) -> [String] {
         func transaction(_ canFanOut: Bool) -> RelayTransaction {
             RelayTransaction(
                 engine: engine.authenticating(by: TestAuthenticator(evidence: evidence)),
-                client: SMTPClientIdentity(address: address, helo: "client.example", mailFrom: sender), now: Fixture.now,
+                client: SMTPClientIdentity(
+                    address: address, helo: "client.example", mailFrom: sender), now: Fixture.now,
                 isCopy: !canFanOut, canFanOut: { canFanOut })
         }
-        func play(_ transaction: RelayTransaction, _ recipients: [String]) -> (told: [String], decision: RelayDecision) {
+        func play(
+            _ transaction: RelayTransaction, _ recipients: [String]
+        ) -> (told: [String], decision: RelayDecision) {
             let told = recipients.map { recipient in
                 do throws(Refusal) {
                     try transaction.addRecipient("<\(recipient)>")
@@ -48,14 +53,17 @@ import Testing
             return (told, transaction.finish())
         }
         func code(_ outcome: RelayOutcome) -> String {
-            if case .refuse(let refusal) = outcome { return "\(refusal.reply.code) \(refusal.reply.enhanced)" }
+            if case .refuse(let refusal) = outcome {
+                return "\(refusal.reply.code) \(refusal.reply.enhanced)"
+            }
             return "250"
         }
         let first = transaction(true)
         let (told, decision) = play(first, recipients)
         var end = code(decision.outcome)
         for copy in decision.copies {
-            let (_, decision) = play(transaction(false), copy.paths.map { String($0.dropFirst().dropLast()) })
+            let (_, decision) = play(
+                transaction(false), copy.paths.map { String($0.dropFirst().dropLast()) })
             if case .refuse(let refusal) = decision.outcome {
                 let answer = first.refused(copy, refusal.reply).reply
                 end = "\(answer.code) \(answer.enhanced)"
@@ -67,7 +75,9 @@ import Testing
     }
 
     private static func bob(isOff: Bool) -> RelayAccount {
-        Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"], isForwardingOn: !isOff)
+        Fixture.account(
+            2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"],
+            isForwardingOn: !isOff)
     }
 
     private static func engine(isBobOff: Bool = true) -> RelayEngine {
@@ -78,8 +88,12 @@ import Testing
         let engine = Self.engine()
         #expect(Self.send(engine, Self.spf) == ["250", "250", "451 4.3.0"])
         #expect(Self.send(engine, Self.spf) == ["250", "452 4.5.3", "250"])
-        #expect(Self.send(engine, Self.spf, to: Self.both.reversed()) == ["250", "452 4.5.3", "550 5.2.1"])
-        #expect(Self.send(engine, Self.spf, to: [Self.both[1].uppercased()]) == ["250", "550 5.2.1"])
+        #expect(
+            Self.send(engine, Self.spf, to: Self.both.reversed()) == [
+                "250", "452 4.5.3", "550 5.2.1",
+            ])
+        #expect(
+            Self.send(engine, Self.spf, to: [Self.both[1].uppercased()]) == ["250", "550 5.2.1"])
     }
 
     /// A recorded refusal must not refuse all later mail of the envelope sender.
@@ -98,12 +112,16 @@ import Testing
         // From here on each account has its own transaction, regardless of its state.
         #expect(Self.send(engine, .init()) == ["250", "452 4.5.3", "550 5.7.26"])
         #expect(Self.send(engine, .init(), to: [Self.both[1]]) == ["250", "550 5.7.26"])
-        #expect(Self.send(engine, .init(), to: Self.both.reversed()) == ["250", "452 4.5.3", "550 5.7.26"])
+        #expect(
+            Self.send(engine, .init(), to: Self.both.reversed()) == [
+                "250", "452 4.5.3", "550 5.7.26",
+            ])
         // The proved author learns it at the end of data, only for that recipient.
         #expect(Self.send(engine, proved, to: [Self.both[1]]) == ["250", "550 5.2.1"])
         #expect(Self.send(engine, proved) == ["250", "452 4.5.3", "250"])
         // Another client or sender is not affected.
-        #expect(Self.send(engine, .init(), from: "other@app.example") == ["250", "250", "550 5.7.26"])
+        #expect(
+            Self.send(engine, .init(), from: "other@app.example") == ["250", "250", "550 5.7.26"])
         #expect(Self.send(engine, .init(), address: "192.0.2.2") == ["250", "250", "550 5.7.26"])
     }
 
@@ -112,15 +130,21 @@ import Testing
     @Test func envelopeProof_signatureAlone_isNil() throws {
         let client = SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "a@app.example")
         var signed = AuthenticationEvidence.signed("app.example")
-        signed.dmarc = DMARCFinding(result: .pass, domain: "app.example", policy: "none", organizationalDomain: "app.example")
+        signed.dmarc = DMARCFinding(
+            result: .pass, domain: "app.example", policy: "none",
+            organizationalDomain: "app.example")
         #expect(signed.ofEnvelope(client) == nil)
         signed.spf = [SPFFinding(result: .pass, identity: .helo, domain: "app.example", reason: "")]
         #expect(signed.ofEnvelope(client) == nil)
         signed.spf = Self.spf.spf
         let alone = try #require(signed.ofEnvelope(client))
         #expect(alone.dkim.isEmpty && alone.spf == Self.spf.spf)
-        #expect(signed.ofEnvelope(SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "")) == nil)
-        #expect(signed.ofEnvelope(SMTPClientIdentity(address: nil, helo: "x", mailFrom: "a@app.example")) == nil)
+        #expect(
+            signed.ofEnvelope(SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: ""))
+                == nil)
+        #expect(
+            signed.ofEnvelope(
+                SMTPClientIdentity(address: nil, helo: "x", mailFrom: "a@app.example")) == nil)
     }
 
     /// A message without proof must leave no record: it would reveal what only a proof may reveal,
@@ -136,7 +160,8 @@ import Testing
         let engine = Self.engine(isBobOff: false)
         let transaction = RelayTransaction(
             engine: engine.authenticating(by: TestAuthenticator(evidence: Self.spf)),
-            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
+            client: SMTPClientIdentity(
+                address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
             now: Fixture.now,
             canFanOut: { true })
         for recipient in Self.both { try transaction.addRecipient("<\(recipient)>") }

@@ -11,9 +11,12 @@ import Testing
 @Suite(.blocking) struct RepetitionTests {
     /// The sender's own fields, besides the author: an identifier, a date, both, or neither.
     private static let given = [
-        "Message-ID: <1@app.example>", "Message-ID: <1@app.example>\r\nDate: Sat, 28 Nov 2026 05:00:00 +0000", "",
+        "Message-ID: <1@app.example>",
+        "Message-ID: <1@app.example>\r\nDate: Sat, 28 Nov 2026 05:00:00 +0000", "",
     ]
-    private static let names = ["annarelay2", "bobrelay22", "carlarelay", "danarelay2", "evarelay22"]
+    private static let names = [
+        "annarelay2", "bobrelay22", "carlarelay", "danarelay2", "evarelay22",
+    ]
 
     /// Two hosts with one store, a sender, and the messages that reach the inboxes.
     private struct World {
@@ -29,7 +32,8 @@ import Testing
             random = SeededRandom("\(seed)".utf8)
             let accounts = zip(names, on).enumerated().map { number, account in
                 Fixture.account(
-                    UInt64(number + 1), account.0, team: "app.example", inboxes: ["\(account.0)@inbox.example"],
+                    UInt64(number + 1), account.0, team: "app.example",
+                    inboxes: ["\(account.0)@inbox.example"],
                     isForwardingOn: account.1)
             }
             // SPF proves the envelope, or a signature proves the author alone.
@@ -37,28 +41,38 @@ import Testing
                 Bool.random(using: &random)
                 ? AuthenticationEvidence.signed("app.example")
                 : AuthenticationEvidence(
-                    spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "")])
+                    spf: [
+                        SPFFinding(
+                            result: .pass, identity: .mailFrom, domain: "app.example", reason: "")
+                    ])
             let first = Fixture(accounts: accounts, evidence: evidence)
             let second = RelayEngine(
                 settings: first.engine.settings, keys: Fixture.keys, directory: first.directory,
-                authenticator: TestAuthenticator(evidence: evidence), replyMemory: ReplyMemory(limit: 1 << 28),
+                authenticator: TestAuthenticator(evidence: evidence),
+                replyMemory: ReplyMemory(limit: 1 << 28),
                 randomness: { Array(repeating: 6, count: $0) })!
             hosts = [first.engine, second]
         }
 
-        /// - Returns: the transaction, its decision, and the recipients that were refused at RCPT with their codes.
+        /// - Returns: the transaction, its decision, and the recipients that were
+        ///   refused at RCPT with their codes.
         private mutating func transaction(
             _ paths: [String], canFanOut: Bool
         ) -> (transaction: RelayTransaction, decision: RelayDecision, refused: [String: Int]) {
             let transaction = RelayTransaction(
                 engine: hosts.randomElement(using: &random)!,
-                client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
+                client: SMTPClientIdentity(
+                    address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
                 now: Fixture.now, isCopy: !canFanOut, canFanOut: { canFanOut })
             var refused: [String: Int] = [:]
             for path in paths {
-                do throws(Refusal) { try transaction.addRecipient(path) } catch { refused[path] = error.reply.code }
+                do throws(Refusal) { try transaction.addRecipient(path) } catch {
+                    refused[path] = error.reply.code
+                }
             }
-            guard refused.count < paths.count else { return (transaction, .refuse(.otherScope), refused) }
+            guard refused.count < paths.count else {
+                return (transaction, .refuse(.otherScope), refused)
+            }
             let parsed = Message.parse(attempt())
             for field in parsed.header.fields { transaction.addHeader(field) }
             do throws(Refusal) {
@@ -72,15 +86,22 @@ import Testing
         /// fields.
         private mutating func attempt() -> [UInt8] {
             attempts += 1
-            var text = "X-Spam-Score: \(attempts)\r\nDKIM-Signature: v=1; t=\(attempts); b=\r\nFrom: billing@app.example\r\n"
+            var text =
+                "X-Spam-Score: \(attempts)\r\nDKIM-Signature: v=1; t=\(attempts); b=\r\nFrom: billing@app.example\r\n"
             text += given.isEmpty ? "" : given + "\r\n"
-            if !given.contains("Message-ID:") { text += "Message-Id: <2026112805.4F\(attempts)QZ@relay.example>\r\n" }
-            if !given.contains("Date:") { text += "Date: Sat, 28 Nov 2026 05:00:\(10 + attempts) +0000 (UTC)\r\n" }
+            if !given.contains("Message-ID:") {
+                text += "Message-Id: <2026112805.4F\(attempts)QZ@relay.example>\r\n"
+            }
+            if !given.contains("Date:") {
+                text += "Date: Sat, 28 Nov 2026 05:00:\(10 + attempts) +0000 (UTC)\r\n"
+            }
             return Array((text + "\r\nx\r\n").utf8)
         }
 
         private func inboxes(_ decision: RelayDecision) -> [String] {
-            decision.modifications.compactMap { if case .addRecipient(let inbox) = $0 { inbox } else { nil } }
+            decision.modifications.compactMap {
+                if case .addRecipient(let inbox) = $0 { inbox } else { nil }
+            }
         }
 
         /// - Returns: the recipients for which the sender must try again.
@@ -90,10 +111,13 @@ import Testing
             bounced += paths.filter { refused[$0].map { $0 >= 500 } ?? false }
             let later = paths.filter { refused[$0].map { $0 < 500 } ?? false }
             guard !accepted.isEmpty else { return later }
-            var answer: Int? = if case .refuse(let refusal) = decision.outcome { refusal.reply.code } else { nil }
+            var answer: Int? =
+                if case .refuse(let refusal) = decision.outcome { refusal.reply.code } else { nil }
             for copy in decision.copies {
                 // A host may be killed between two copies.
-                if canBeKilled, Int.random(in: 0..<12, using: &random) == 0 { return accepted + later }
+                if canBeKilled, Int.random(in: 0..<12, using: &random) == 0 {
+                    return accepted + later
+                }
                 let (_, copied, _) = transaction(copy.paths, canFanOut: false)
                 if case .refuse(let refusal) = copied.outcome {
                     answer = first.refused(copy, refusal.reply).reply.code
@@ -124,12 +148,14 @@ import Testing
     func repeated_inAnyParts_reachesEachUserOnce(seed: UInt64) {
         var random = SeededRandom("\(seed)".utf8)
         let on = Self.names.map { _ in Int.random(in: 0..<4, using: &random) > 0 }
-        var world = World(on: on, seed: seed &* 31, given: Self.given.randomElement(using: &random)!)
+        var world = World(
+            on: on, seed: seed &* 31, given: Self.given.randomElement(using: &random)!)
         var pending = Self.names.map { "<\($0)@relay.example>" }
         for _ in 0..<60 where !pending.isEmpty {
             var rest = pending.shuffled(using: &random)
             pending = []
-            let size = [1, rest.count, Int.random(in: 1...rest.count, using: &random)].randomElement(using: &random)!
+            let size = [1, rest.count, Int.random(in: 1...rest.count, using: &random)]
+                .randomElement(using: &random)!
             while !rest.isEmpty {
                 pending += world.send(Array(rest.prefix(size)))
                 rest = Array(rest.dropFirst(size))
@@ -138,7 +164,9 @@ import Testing
         #expect(pending.isEmpty, "the sender gives up")
         let wanted = zip(Self.names, on).filter(\.1).map { "<\($0.0)@inbox.example>" }
         #expect(world.delivered.sorted() == wanted.sorted())
-        #expect(world.bounced.sorted() == zip(Self.names, on).filter { !$0.1 }.map { "<\($0.0)@relay.example>" }.sorted())
+        #expect(
+            world.bounced.sorted()
+                == zip(Self.names, on).filter { !$0.1 }.map { "<\($0.0)@relay.example>" }.sorted())
     }
 
     /// Postfix keeps such a recipient without its route, so it must be deleted in that form.
@@ -147,7 +175,8 @@ import Testing
     func recipient_withASourceRoute_isDeletedAsPostfixKeepsIt(_ route: String) throws {
         let engine = Fixture(accounts: [Fixture.anna], evidence: .signed("app.example")).engine
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
+            engine: engine,
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
             now: Fixture.now, canFanOut: { true })
         try transaction.addRecipient("\(route)annarelay2@relay.example>")
         let parsed = Message.parse(Array("From: billing@app.example\r\n\r\nx\r\n".utf8))
@@ -156,7 +185,9 @@ import Testing
         try transaction.addBody(parsed.body)
         let decision = transaction.finish()
         #expect(decision.outcome == .relay)
-        #expect(decision.modifications.contains(.deleteRecipient("<annarelay2@relay.example>")), "\(decision.modifications)")
+        #expect(
+            decision.modifications.contains(.deleteRecipient("<annarelay2@relay.example>")),
+            "\(decision.modifications)")
     }
 
     /// A script sends the same words many times without a Message-ID: each is a separate message.
@@ -178,22 +209,31 @@ import Testing
     /// A sender that timed out repeats the message while its copies are still handed over.
     @Test func sameMessage_whileItsCopiesAreHandedOver_waits() throws {
         let accounts = Self.names.enumerated().map { number, name in
-            Fixture.account(UInt64(number + 1), name, team: "app.example", inboxes: ["\(name)@inbox.example"])
+            Fixture.account(
+                UInt64(number + 1), name, team: "app.example", inboxes: ["\(name)@inbox.example"])
         }
         let engine = Fixture(accounts: accounts, evidence: .signed("app.example")).engine
-        func transaction(_ names: [String] = Self.names) throws -> (RelayTransaction, RelayDecision) {
+        func transaction(_ names: [String] = Self.names) throws -> (RelayTransaction, RelayDecision)
+        {
             let transaction = RelayTransaction(
-                engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
+                engine: engine,
+                client: SMTPClientIdentity(
+                    address: "192.0.2.1", helo: "x", mailFrom: "b@app.example"),
                 now: Fixture.now, canFanOut: { true })
             for name in names { try transaction.addRecipient("<\(name)@relay.example>") }
-            let parsed = Message.parse(Array("From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n".utf8))
+            let parsed = Message.parse(
+                Array("From: billing@app.example\r\nMessage-ID: <1@app.example>\r\n\r\nx\r\n".utf8))
             for field in parsed.header.fields { transaction.addHeader(field) }
             try transaction.endHeader()
             try transaction.addBody(parsed.body)
             return (transaction, transaction.finish())
         }
         func isWaiting(_ decision: RelayDecision) -> Bool {
-            if case .refuse(let refusal) = decision.outcome { refusal.reply.code == 451 } else { false }
+            if case .refuse(let refusal) = decision.outcome {
+                refusal.reply.code == 451
+            } else {
+                false
+            }
         }
         let (first, decision) = try transaction()
         let copies = decision.copies

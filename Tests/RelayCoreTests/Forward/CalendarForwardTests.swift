@@ -29,29 +29,39 @@ import Testing
 
         """
 
-    private static func unfold(_ text: String) -> String { text.replacing("\r\n ", with: "").replacing("\r\n\t", with: "") }
+    private static func unfold(_ text: String) -> String {
+        text.replacing("\r\n ", with: "").replacing("\r\n\t", with: "")
+    }
 
     @Test(arguments: [
-        "text/calendar; charset=UTF-8; method=REQUEST", "application/ics; name=invite.ics", "text/x-vcalendar",
+        "text/calendar; charset=UTF-8; method=REQUEST", "application/ics; name=invite.ics",
+        "text/x-vcalendar",
         "application/octet-stream; name=\"Invite.ICS\"",
     ])
     func invitation_forwarded_pointsToTheRelay(_ type: String) {
         for encoding in ["7bit", "base64", "quoted-printable"] {
             let coding = TransferEncoding.parse(encoding)
-            let body = String(decoding: coding.encode(Array(Self.invitation.utf8)) ?? [], as: UTF8.self)
+            let body = String(
+                decoding: coding.encode(Array(Self.invitation.utf8)) ?? [], as: UTF8.self)
             let result = Forwarded(
                 "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\nContent-Type: \(type)\r\n"
-                    + "Content-Disposition: attachment\r\nContent-Transfer-Encoding: \(encoding)\r\n\r\n\(body)\r\n--b--\r\n")
+                    + "Content-Disposition: attachment\r\nContent-Transfer-Encoding: \(encoding)\r\n\r\n\(body)\r\n--b--\r\n"
+            )
             let part = MIMEPart.parse(
-                header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")]), body: Array(result.body.utf8)
+                header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")]),
+                body: Array(result.body.utf8)
             ).children.last
             let decoded =
                 part.flatMap { coding.decode(Array(result.body.utf8)[$0.bodyRange]) }.map {
                     String(decoding: $0.bytes, as: UTF8.self)
                 } ?? ""
-            #expect(decoded.split(separator: "\r\n").allSatisfy { $0.utf8.count <= 75 || Self.invitation.contains($0) })
+            #expect(
+                decoded.split(separator: "\r\n").allSatisfy {
+                    $0.utf8.count <= 75 || Self.invitation.contains($0)
+                })
             let (eva, max, desk) = (
-                result.reverse("eva@app.example"), result.reverse("max@app.example"), result.reverse("desk@app.example")
+                result.reverse("eva@app.example"), result.reverse("max@app.example"),
+                result.reverse("desk@app.example")
             )
             let lines = Self.unfold(decoded).split(separator: "\r\n").map(String.init)
             let expected = [
@@ -131,16 +141,26 @@ import Testing
     }
 
     /// The team's copy of an answer that the user's calendar mails to the organizer.
-    private static func answered(_ calendar: String, to organizer: String) -> (code: String, body: String) {
+    private static func answered(
+        _ calendar: String, to organizer: String
+    ) -> (code: String, body: String) {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let message =
             "From: Anna <anna@inbox.example>\r\nTo: \(organizer)\r\nSubject: Accepted: x\r\nMessage-ID: <a@inbox.example>\r\nMIME-Version: 1.0\r\n"
             + "Content-Type: text/calendar; charset=utf-8; method=REPLY\r\n\r\n\(calendar)"
-        let decision = fixture.play(from: "anna@inbox.example", to: [organizer], message: message).decision
-        if case .refuse(let refusal) = decision.outcome { return ("\(refusal.reply.code) \(refusal.reason.detail)", "") }
-        let pieces = decision.modifications.compactMap { if case .replaceBody(let pieces) = $0 { pieces } else { nil } }.first
+        let decision = fixture.play(from: "anna@inbox.example", to: [organizer], message: message)
+            .decision
+        if case .refuse(let refusal) = decision.outcome {
+            return ("\(refusal.reply.code) \(refusal.reason.detail)", "")
+        }
+        let pieces = decision.modifications.compactMap {
+            if case .replaceBody(let pieces) = $0 { pieces } else { nil }
+        }.first
         #expect(decision.modifications.contains(.addRecipient("<eva@app.example>")))
-        return ("\(decision.outcome)", Self.unfold(pieces.map { String(decoding: $0.joined(), as: UTF8.self) } ?? calendar))
+        return (
+            "\(decision.outcome)",
+            Self.unfold(pieces.map { String(decoding: $0.joined(), as: UTF8.self) } ?? calendar)
+        )
     }
 
     /// Organizer and own attendee, as the user's program finds them in the forward.
@@ -162,8 +182,11 @@ import Testing
         let calendar = try #require(Self.answers(organizer: organizer, attendee: attendee)[program])
         let (code, body) = Self.answered(calendar, to: organizer)
         #expect(code == "relay")
-        #expect(body.lowercased().contains("mailto:eva@app.example") && body.contains("mailto:annarelay2@relay.example"))
-        #expect(!body.contains("anna@inbox.example") && !body.contains(organizer.prefix { $0 != "@" }))
+        #expect(
+            body.lowercased().contains("mailto:eva@app.example")
+                && body.contains("mailto:annarelay2@relay.example"))
+        #expect(
+            !body.contains("anna@inbox.example") && !body.contains(organizer.prefix { $0 != "@" }))
     }
 
     @Test(.enabled(if: Corpus.isThere, "no conformance data"))
@@ -175,20 +198,24 @@ import Testing
             guard text.contains("METHOD:REPLY") else { continue }
             func addresses(_ name: String) -> Set<String> {
                 Set(
-                    Self.unfold(text).split(separator: "\r\n").filter { $0.hasPrefix(name) }.compactMap { line in
-                        // The value ends the line.
-                        line.split(separator: ":").last.map(String.init)
-                    }.filter { $0.contains("@") })
+                    Self.unfold(text).split(separator: "\r\n").filter { $0.hasPrefix(name) }
+                        .compactMap { line in
+                            // The value ends the line.
+                            line.split(separator: ":").last.map(String.init)
+                        }.filter { $0.contains("@") })
             }
             let (organizers, attendees) = (addresses("ORGANIZER"), addresses("ATTENDEE"))
-            guard let theirs = organizers.first, organizers.count == 1, let own = attendees.first, attendees.count == 1,
+            guard let theirs = organizers.first, organizers.count == 1, let own = attendees.first,
+                attendees.count == 1,
                 theirs != own
             else { continue }
             count += 1
-            let calendar = Self.unfold(text).replacing(theirs, with: organizer).replacing(own, with: attendee)
+            let calendar = Self.unfold(text).replacing(theirs, with: organizer).replacing(
+                own, with: attendee)
             let (code, body) = Self.answered(calendar, to: organizer)
             #expect(
-                code == "relay" && body.contains("eva@app.example") && body.contains("annarelay2@relay.example"), "\(entry.name)")
+                code == "relay" && body.contains("eva@app.example")
+                    && body.contains("annarelay2@relay.example"), "\(entry.name)")
             #expect(!body.contains(attendee), "\(entry.name)")
         }
         #expect(count >= 3)
@@ -208,7 +235,9 @@ import Testing
                     let address = line[range.upperBound...].prefix { !"\";,: ".contains($0) }
                     guard address.contains("@") else { continue }
                     count += 1
-                    #expect(address.hasSuffix("@relay.example") || address == "anna@inbox.example", "\(entry.name): \(line)")
+                    #expect(
+                        address.hasSuffix("@relay.example") || address == "anna@inbox.example",
+                        "\(entry.name): \(line)")
                 }
             }
         }

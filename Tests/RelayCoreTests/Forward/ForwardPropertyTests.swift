@@ -13,7 +13,8 @@ import Testing
 @Suite(.blocking) struct ForwardPropertyTests {
     private static let addressFields: Set<String> = ["from", "reply-to", "sender", "to", "cc"]
     private static let listFields: Set<String> = [
-        "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
+        "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner",
+        "list-archive",
     ]
 
     /// The message as from a registered sender. Fields that would be refused for their form are
@@ -22,15 +23,23 @@ import Testing
         let message = Message.parse(Corpus.crlf(bytes))
         var seen: Set<OnceField> = []
         let fields = message.header.fields.filter { field in
-            guard field.isSafe, !"from".elementsEqual(field.name.lowercased().filter { $0.isLetter }) else { return false }
-            return OnceField.allCases.first { field.isNamed($0.rawValue) }.map { seen.insert($0).inserted } ?? true
+            guard field.isSafe,
+                !"from".elementsEqual(field.name.lowercased().filter { $0.isLetter })
+            else { return false }
+            return OnceField.allCases.first { field.isNamed($0.rawValue) }.map {
+                seen.insert($0).inserted
+            } ?? true
         }
-        return (HeaderSection([HeaderField("From", "Billing <billing@app.example>")] + fields), Array(message.body))
+        return (
+            HeaderSection([HeaderField("From", "Billing <billing@app.example>")] + fields),
+            Array(message.body)
+        )
     }
 
     private static func modification(_ modification: Modification) -> RecordedModification {
         switch modification {
-        case .changeHeader(let name, let index, let value): .changeHeader(name: name, index: index, value: value)
+        case .changeHeader(let name, let index, let value):
+            .changeHeader(name: name, index: index, value: value)
         case .insertHeader(let position, let field):
             .insertHeader(index: position, name: field.name, value: Array(field.rawValue))
         case .changeSender(let path): .changeFrom(path: path, arguments: nil)
@@ -45,12 +54,15 @@ import Testing
     ///   - isWhole: whether URIs are as their programs wrote them, so that the addresses in them
     ///     are known.
     ///   - links: counts the links of the body that lead through the relay.
-    private static func faults(_ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true, links: inout Int) -> [String] {
+    private static func faults(
+        _ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true, links: inout Int
+    ) -> [String] {
         let evidence = AuthenticationEvidence.signed("app.example")
         let fixture = Fixture(evidence: evidence)
         let transaction = RelayTransaction(
             engine: fixture.engine,
-            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
+            client: SMTPClientIdentity(
+                address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
             now: Fixture.now)
         let decision: RelayDecision
         do throws(Refusal) {
@@ -71,7 +83,8 @@ import Testing
         var faults: [String] = []
 
         var rewriting = ForwardRewriting(
-            engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"),
+            engine: fixture.engine, account: Fixture.anna,
+            author: AddrSpec(localPart: "billing", domain: "app.example"),
             now: Fixture.now)
         guard let result = try? rewriting.rewrite(header, evidence: evidence).edits.result else {
             return ["refused by the rewriting"]
@@ -80,12 +93,15 @@ import Testing
             faults.append("indices: Postfix would make another header")
         }
         var reference = ForwardBodyReference(account: Fixture.anna) { address in
-            let token = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: address)
+            let token = fixture.engine.tokens.reverse(
+                account: Fixture.anna.number, correspondent: address)
             return AddrSpec(localPart: token.localPart, domain: "relay.example")
         }
         faults += reference.faults(header, body, after.body)
         links += reference.rewritten
-        if after.recipients != ["<anna@inbox.example>"] || !after.mailFrom.hasSuffix("@relay.example>") {
+        if after.recipients != ["<anna@inbox.example>"]
+            || !after.mailFrom.hasSuffix("@relay.example>")
+        {
             faults.append("envelope")
         }
 
@@ -108,21 +124,31 @@ import Testing
             if !field.bytes.allSatisfy({ $0 < 0x80 }) { faults.append("\(name): not ASCII") }
             if addressFields.contains(name) {
                 let list = AddressList.parse(field.rawValue)
-                if !list.defects.allSatisfy({ $0.isLegal || $0 == .notUTF8 || $0 == .encodedWordInQuotes }) {
+                if !list.defects.allSatisfy({
+                    $0.isLegal || $0 == .notUTF8 || $0 == .encodedWordInQuotes
+                }) {
                     faults.append("\(name): \(list.defects)")
                 }
                 if leavesRelay(withoutQuotesAndComments(Array(field.rawValue))) {
                     faults.append("\(name): an address elsewhere: \(field.unfoldedValue)")
                 }
                 for mailbox in list.mailboxes {
-                    if let fault = fault(mailbox.addrSpec, known, stored, fixture) { faults.append("\(name): \(fault)") }
+                    if let fault = fault(mailbox.addrSpec, known, stored, fixture) {
+                        faults.append("\(name): \(fault)")
+                    }
                 }
             } else if listFields.contains(name) {
                 let targets = mailtoRecipients(field)
-                for target in targets where leavesRelay(Array(target.utf8)) { faults.append("\(name): \(target)") }
+                for target in targets where leavesRelay(Array(target.utf8)) {
+                    faults.append("\(name): \(target)")
+                }
                 for target in targets where isWhole {
-                    for address in target.split(separator: ",").compactMap({ AddrSpec(envelope: String($0)) }) {
-                        if let fault = fault(address, known, stored, fixture) { faults.append("\(name): \(fault)") }
+                    for address in target.split(separator: ",").compactMap({
+                        AddrSpec(envelope: String($0))
+                    }) {
+                        if let fault = fault(address, known, stored, fixture) {
+                            faults.append("\(name): \(fault)")
+                        }
                     }
                 }
             }
@@ -132,10 +158,13 @@ import Testing
 
     /// Everything in a field that could be an address, unchanged and as a URI.
     private static func known(in field: HeaderField) -> [AddrSpec] {
-        let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split { "?&<>,".utf8.contains($0) }
-            .flatMap {
-                ($0.contains(UInt8(ascii: "=")) ? [$0[...], $0.drop { $0 != UInt8(ascii: "=") }.dropFirst()] : [$0[...]])
-            }
+        let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split {
+            "?&<>,".utf8.contains($0)
+        }
+        .flatMap {
+            ($0.contains(UInt8(ascii: "="))
+                ? [$0[...], $0.drop { $0 != UInt8(ascii: "=") }.dropFirst()] : [$0[...]])
+        }
         return (uri.map { percentDecoded(Array($0)) } + [Array(field.rawValue)]).flatMap {
             AddressCandidates.find(in: $0[...]).map(\.addrSpec)
         }
@@ -149,17 +178,23 @@ import Testing
         -> String?
     {
         if address.localPart.lowercased() == "annarelay2" { return nil }
-        guard case .token(let token) = fixture.engine.tokens.read(address.localPart), token.account == Fixture.anna.number else {
+        guard case .token(let token) = fixture.engine.tokens.read(address.localPart),
+            token.account == Fixture.anna.number
+        else {
             return "no token: \(address.wireForm)"
         }
-        guard let correspondent = stored.address(of: token) else { return "leads nowhere: \(address.wireForm)" }
-        return known.contains(correspondent) ? nil : "leads to what stood nowhere: \(correspondent.wireForm)"
+        guard let correspondent = stored.address(of: token) else {
+            return "leads nowhere: \(address.wireForm)"
+        }
+        return known.contains(correspondent)
+            ? nil : "leads to what stood nowhere: \(correspondent.wireForm)"
     }
 
     /// Whether an `@` has another domain than the relay's after it.
     private static func leavesRelay(_ text: [UInt8]) -> Bool {
         text.indices.contains {
-            text[$0] == UInt8(ascii: "@") && !text[($0 + 1)...].map(\.asciiLowercased).starts(with: "relay.example".utf8)
+            text[$0] == UInt8(ascii: "@")
+                && !text[($0 + 1)...].map(\.asciiLowercased).starts(with: "relay.example".utf8)
         }
     }
 
@@ -185,18 +220,21 @@ import Testing
 
     /// The recipients of each `mailto:`: its path and its `to` and `cc`, percent-decoded.
     private static func mailtoRecipients(_ field: HeaderField) -> [String] {
-        let value = String(decoding: field.unfoldedBytes.filter { $0 != 0x20 && $0 != 0x09 }, as: UTF8.self)
+        let value = String(
+            decoding: field.unfoldedBytes.filter { $0 != 0x20 && $0 != 0x09 }, as: UTF8.self)
         let text = value.lowercased()
         // At every start: closed by a bracket or not, and outside of brackets.
         return text.ranges(of: "mailto:").filter { range in
-            range.lowerBound == text.startIndex || "<>,;".contains(text[text.index(before: range.lowerBound)])
+            range.lowerBound == text.startIndex
+                || "<>,;".contains(text[text.index(before: range.lowerBound)])
         }.map { range in
             String(text[range.upperBound...].prefix { $0 != ">" && $0 != "<" })
         }.flatMap { (uri: String) -> [String] in
             let parts = uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
             let fields = parts.count > 1 ? parts[1].split(separator: "&") : []
             let others = fields.filter {
-                !["subject", "body", "in-reply-to", "references"].contains($0.prefix { $0 != "=" }.lowercased())
+                !["subject", "body", "in-reply-to", "references"].contains(
+                    $0.prefix { $0 != "=" }.lowercased())
             }
             return ([parts[0]] + others.map { $0.drop { $0 != "=" }.dropFirst() }).map {
                 String(decoding: percentDecoded(Array($0.utf8)), as: UTF8.self)
@@ -209,7 +247,8 @@ import Testing
         var index = 0
         while index < text.count {
             if text[index] == UInt8(ascii: "%"), index + 2 < text.count,
-                let octet = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
+                let octet = UInt8(
+                    String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
             {
                 out.append(octet)
                 index += 3
@@ -222,7 +261,9 @@ import Testing
     }
 
     /// Each message ends in a decision and none in a trap. The run shows the time for all of them.
-    @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
+    @Test(
+        .enabled(
+            if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func forward_publicMessages_keepsInvariants() {
         let entries = Corpus.entries("mail", extensions: nil)
         #expect(!entries.isEmpty)
@@ -232,9 +273,11 @@ import Testing
             let faults = Self.faults(header, body, links: &links)
             // Fields of 59,900 octets and more than 1,000 fields are refused on purpose, and so are
             // pieces of divided messages.
-            let isBeyondLimits = header.fields.count > 1_000 || header.fields.contains { $0.bytes.count >= 59_900 }
+            let isBeyondLimits =
+                header.fields.count > 1_000 || header.fields.contains { $0.bytes.count >= 59_900 }
             let isPiece = header.fields.contains {
-                $0.isNamed("Content-Type") && ContentType.parse($0.rawValue).matches("message", "partial")
+                $0.isNamed("Content-Type")
+                    && ContentType.parse($0.rawValue).matches("message", "partial")
             }
             let wanted = isBeyondLimits ? "(header-limit" : isPiece ? "(partial-message" : nil
             if let wanted, faults.count == 1, faults[0].contains(wanted) {
@@ -243,16 +286,21 @@ import Testing
                 #expect(faults.isEmpty, "\(entry.name)")
             }
         }
-        print("forward properties: \(entries.count) public messages, \(refused) refused, \(links) links")
+        print(
+            "forward properties: \(entries.count) public messages, \(refused) refused, \(links) links"
+        )
         #expect(links >= 20)
         #expect(refused * 100 < entries.count)
     }
 
     private static func vectorFiles() throws -> [URL] {
-        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-            "Vectors/forward")
-        let files = try FileManager.default.contentsOfDirectory(at: base, includingPropertiesForKeys: nil)
-            .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
+        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent(
+                "Vectors/forward")
+        let files = try FileManager.default.contentsOfDirectory(
+            at: base, includingPropertiesForKeys: nil
+        )
+        .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
         try #require(!files.isEmpty, "no vector in \(base.path)")
         return files
     }
@@ -261,7 +309,8 @@ import Testing
         let files = try Self.vectorFiles()
         var links = 0
         for file in files {
-            let vector = try RelayVectorTests.Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: true)
+            let vector = try RelayVectorTests.Vector(
+                String(contentsOf: file, encoding: .isoLatin1), isForward: true)
             let (header, body) = Self.forced(vector.message)
             let faults = Self.faults(header, body, links: &links)
             #expect(faults.isEmpty, "\(file.lastPathComponent)")
@@ -275,17 +324,20 @@ import Testing
     @Test func forward_damagedFields_keepsInvariants() throws {
         let files = try Self.vectorFiles()
         let specials = [
-            "<", ">", "\"", "(", ")", ",", ";", ":", "@", "\\", "[", "]", " ", "=?utf-8?q?", "?=", "=40", "\r\n ", "mailto:",
+            "<", ">", "\"", "(", ")", ",", ";", ":", "@", "\\", "[", "]", " ", "=?utf-8?q?", "?=",
+            "=40", "\r\n ", "mailto:",
             "%40", "&cc=", "x@y.example",
         ]
         var random = SeededRandom("damage".utf8)
         var (count, links) = (0, 0)
         for file in files {
-            let vector = try RelayVectorTests.Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: true)
+            let vector = try RelayVectorTests.Vector(
+                String(contentsOf: file, encoding: .isoLatin1), isForward: true)
             let (header, _) = Self.forced(vector.message)
             for index in header.fields.indices.dropFirst() {
                 let field = header.fields[index]
-                guard Self.addressFields.union(Self.listFields).contains(field.name.lowercased()), field.bytes.count < 3_000
+                guard Self.addressFields.union(Self.listFields).contains(field.name.lowercased()),
+                    field.bytes.count < 3_000
                 else { continue }
                 for _ in 0..<40 {
                     var value = Array(field.rawValue)
@@ -293,8 +345,13 @@ import Testing
                         let at = Int(random.next() % UInt64(value.count + 1))
                         switch random.next() % 3 {
                         case 0 where at < value.count: value.remove(at: at)
-                        case 1: value.insert(contentsOf: value[at...].prefix(Int(random.next() % 20)), at: at)
-                        default: value.insert(contentsOf: specials[Int(random.next() % UInt64(specials.count))].utf8, at: at)
+                        case 1:
+                            value.insert(
+                                contentsOf: value[at...].prefix(Int(random.next() % 20)), at: at)
+                        default:
+                            value.insert(
+                                contentsOf: specials[Int(random.next() % UInt64(specials.count))]
+                                    .utf8, at: at)
                         }
                     }
                     var damaged = header
@@ -302,7 +359,9 @@ import Testing
                     guard damaged.fields[index].isSafe else { continue }
                     count += 1
                     let faults = Self.faults(damaged, [], isWhole: false, links: &links)
-                    #expect(faults.isEmpty, "\(file.lastPathComponent): \(String(decoding: value, as: UTF8.self))")
+                    #expect(
+                        faults.isEmpty,
+                        "\(file.lastPathComponent): \(String(decoding: value, as: UTF8.self))")
                 }
             }
         }

@@ -9,7 +9,8 @@ import Testing
 
 struct RepeatedFieldTests {
     private static let once = [
-        "Subject: a", "Date: Fri, 21 Nov 2025 06:00:00 +0100", "To: annarelay2@relay.example", "Sender: s@app.example",
+        "Subject: a", "Date: Fri, 21 Nov 2025 06:00:00 +0100", "To: annarelay2@relay.example",
+        "Sender: s@app.example",
         "Reply-To: r@app.example", "Message-ID: <1@app.example>",
     ]
 
@@ -21,7 +22,10 @@ struct RepeatedFieldTests {
         let message = "From: b@app.example\r\n" + Self.once.map { $0 + "\r\n" }.joined()
         func play(_ message: String) -> RelayDecision {
             Fixture(evidence: .signed("app.example"))
-                .play(from: "b@app.example", to: ["annarelay2@relay.example"], message: message + "\r\nHello\r\n").decision
+                .play(
+                    from: "b@app.example", to: ["annarelay2@relay.example"],
+                    message: message + "\r\nHello\r\n"
+                ).decision
         }
         #expect(play(message).outcome == .relay)
         let name = try #require(field.split(separator: ":").first)
@@ -29,49 +33,59 @@ struct RepeatedFieldTests {
             for repeated in [second + "\r\n" + message, message + second + "\r\n"] {
                 let refusal = try #require(found(play(repeated)), "\(second)")
                 #expect(refusal.reply.code == 550 && refusal.reason.code == .repeatedField)
-                #expect(refusal.reply.text == "The header section cannot be read safely: more than one \(name) field")
+                #expect(
+                    refusal.reply.text
+                        == "The header section cannot be read safely: more than one \(name) field")
             }
         }
     }
 
     @Test func field_thatProgramsRepeat_isReadAsOne() {
-        let fields = ["Cc: c@app.example", "In-Reply-To: <2@app.example>", "References: <3@app.example>"].map { $0 + "\r\n" + $0 }
+        let fields = [
+            "Cc: c@app.example", "In-Reply-To: <2@app.example>", "References: <3@app.example>",
+        ].map { $0 + "\r\n" + $0 }
         let message =
             "From: b@app.example\r\nTo: annarelay2@relay.example\r\n\(fields.joined(separator: "\r\n"))\r\n\r\nHello\r\n"
         let fixture = Fixture(evidence: .signed("app.example"))
         #expect(
-            fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: message).decision.outcome == .relay)
+            fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: message)
+                .decision.outcome == .relay)
     }
 
     @Test(arguments: ["Subject: a", "Reply-To: r@inbox.example", "Date: x"])
     func field_secondOneInReply_isRefusedLikeAnUnprovedReply(_ field: String) {
         let fixture = Fixture(evidence: .signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
-            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "b", domain: "app.example")
+            account: Fixture.anna.number,
+            correspondent: AddrSpec(localPart: "b", domain: "app.example")
         ).localPart
         func play(_ fields: String) -> RelayDecision {
             fixture.play(
                 from: "anna@inbox.example", to: ["\(reverse)@relay.example"],
-                message: "From: anna@inbox.example\r\nTo: \(reverse)@relay.example\r\n\(fields)\r\nHello\r\n"
+                message:
+                    "From: anna@inbox.example\r\nTo: \(reverse)@relay.example\r\n\(fields)\r\nHello\r\n"
             ).decision
         }
         #expect(play(field + "\r\n").outcome == .relay)
         let refusal = found(play(field + "\r\n" + field + "\r\n"))
         #expect(
-            refusal?.reply == Refusal.replyNotProved(RelayReason(.replyNotProved)).reply && refusal?.reason.code == .repeatedField
+            refusal?.reply == Refusal.replyNotProved(RelayReason(.replyNotProved)).reply
+                && refusal?.reason.code == .repeatedField
         )
     }
 
     // MARK: Reply-To next to a signature
 
     private func replyTo(
-        _ value: String, signed fields: String, spf: SPFResult = .none, domain: String = "app.example"
+        _ value: String, signed fields: String, spf: SPFResult = .none,
+        domain: String = "app.example"
     ) -> [String] {
         let evidence = AuthenticationEvidence(
             spf: [SPFFinding(result: spf, identity: .mailFrom, domain: "app.example", reason: "")],
             dkim: [
                 DKIMFinding(
-                    result: .pass, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: true,
+                    result: .pass, domain: "app.example", selector: "s", algorithm: "rsa-sha256",
+                    coversWholeBody: true,
                     reason: "",
                     signaturePrefix: "AbCdEfGh")
             ])
@@ -89,14 +103,18 @@ struct RepeatedFieldTests {
             Hello\r
 
             """
-        let decision = fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: message).decision
+        let decision = fixture.play(
+            from: "b@app.example", to: ["annarelay2@relay.example"], message: message
+        ).decision
         #expect(decision.outcome == .relay)
         let old = Message.parse(Array(message.utf8))
         var new = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
         new.apply(decision.modifications)
         let isNoted = decision.reasons.contains { $0.code == .replyToUnsigned }
-        let found = HeaderSection(new.header).all("Reply-To").flatMap { AddressList.parse($0.rawValue).mailboxes }
-            .map { String($0.addrSpec.localPart.prefix { $0 != "=" }) }
+        let found = HeaderSection(new.header).all("Reply-To").flatMap {
+            AddressList.parse($0.rawValue).mailboxes
+        }
+        .map { String($0.addrSpec.localPart.prefix { $0 != "=" }) }
         #expect(isNoted == found.isEmpty)
         return found
     }
@@ -108,7 +126,8 @@ struct RepeatedFieldTests {
 
     @Test func replyTo_notCoveredAndOutsideTheTeam_isNotHonoured() {
         #expect(replyTo("x@evil.example", signed: "from:to:subject") == [])
-        #expect(replyTo("r@app.example, x@evil.example", signed: "from:to:subject:in-reply-to") == [])
+        #expect(
+            replyTo("r@app.example, x@evil.example", signed: "from:to:subject:in-reply-to") == [])
         #expect(replyTo("=?utf-8?Q?x=40evil.example?=", signed: "from:to:subject") == [])
     }
 

@@ -8,14 +8,18 @@ import Testing
 
 @Suite(.blocking) struct ShownNameTests {
     @Test(arguments: [
-        ("Eva Example", "Eva Example"), ("  Eva \t Example ", "Eva Example"), ("Eva\r\n wrote:\r\n> x", "Eva wrote x"),
+        ("Eva Example", "Eva Example"), ("  Eva \t Example ", "Eva Example"),
+        ("Eva\r\n wrote:\r\n> x", "Eva wrote x"),
         ("On Monday <eva@app.example> wrote:", "On Monday wrote"),
         ("x a\u{FF20}b\u{FF1A}\u{FE64}c\u{203A}", "x c"), ("Eva<eva@app.example>", "Eva"),
-        ("\u{202E}Eva\u{200B}", "Eva"), ("Zo\u{EB} \u{1F469}\u{200D}\u{1F4BB}", "Zo\u{EB} \u{1F469}\u{200D}\u{1F4BB}"),
+        ("\u{202E}Eva\u{200B}", "Eva"),
+        ("Zo\u{EB} \u{1F469}\u{200D}\u{1F4BB}", "Zo\u{EB} \u{1F469}\u{200D}\u{1F4BB}"),
         ("Ann\u{2028}Lee", "Ann Lee"),
     ])
     func shown_oneLineWithoutSigns(_ name: String, _ expected: String) {
-        #expect(ShownName.shown(name)?.utf8.elementsEqual(expected.utf8) == true, "\(ShownName.shown(name) ?? "nil")")
+        #expect(
+            ShownName.shown(name)?.utf8.elementsEqual(expected.utf8) == true,
+            "\(ShownName.shown(name) ?? "nil")")
     }
 
     @Test(arguments: ["", " ", ":", "<@>", "eva@app.example", "\u{200B}\r\n"])
@@ -35,7 +39,9 @@ import Testing
     }
 
     @Test func shown_whatIsShown_staysAsItIs() throws {
-        for name in ["Eva", "O'Brien, \"Pat\" (Dr.)", "\u{5D9}\u{5B8}\u{5E2}\u{5B5}\u{5DC}", "a;b,c|d"] {
+        for name in [
+            "Eva", "O'Brien, \"Pat\" (Dr.)", "\u{5D9}\u{5B8}\u{5E2}\u{5B5}\u{5DC}", "a;b,c|d",
+        ] {
             let shown = try #require(ShownName.shown(name))
             #expect(ShownName.shown(shown)?.utf8.elementsEqual(shown.utf8) == true)
         }
@@ -46,15 +52,21 @@ import Testing
             localPart: String(repeating: "l", count: 60),
             domain: "paypal.example." + String(repeating: "d", count: 50) + ".evil.example")
         let name = ShownName.madeUp(address)
-        #expect(name.hasPrefix("lll") && name.hasSuffix(".evil.example") && name.unicodeScalars.count <= 64)
-        #expect(ShownName.madeUp(AddrSpec(localPart: "eva", domain: "app.example")) == "eva at app.example")
+        #expect(
+            name.hasPrefix("lll") && name.hasSuffix(".evil.example")
+                && name.unicodeScalars.count <= 64)
+        #expect(
+            ShownName.madeUp(AddrSpec(localPart: "eva", domain: "app.example"))
+                == "eva at app.example")
     }
 
     @Test(arguments: [
-        ("Eva <eva@app.example>", true), ("\"Eva, Dr.\" <eva@app.example>", true), ("eva@app.example (Eva)", true),
+        ("Eva <eva@app.example>", true), ("\"Eva, Dr.\" <eva@app.example>", true),
+        ("eva@app.example (Eva)", true),
         ("a@b.example, Eva <eva@app.example>", true), ("Team: eva@app.example;", true),
         ("\"Eva: x\" <eva@app.example>", false), ("=?utf-8?Q?Eva=3A?= <eva@app.example>", false),
-        ("eva@app.example (Eva wrote:)", false), ("Eva <eva@app.example> (see <x@y.example>)", false),
+        ("eva@app.example (Eva wrote:)", false),
+        ("Eva <eva@app.example> (see <x@y.example>)", false),
         ("\"a@b\": eva@app.example;", false), ("Eva (a\\)b:) <eva@app.example>", false),
     ])
     func isShown_nameWithSigns_isFalse(_ value: String, _ expected: Bool) {

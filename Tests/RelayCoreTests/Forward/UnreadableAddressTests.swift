@@ -22,31 +22,46 @@ struct UnreadableAddressTests {
 
     /// The message that the user gets, and a function that returns the reverse address of an
     /// address.
-    private func forward(_ fields: String, body: String = "Hello\r\n") throws -> (Message, (AddrSpec) -> String) {
+    private func forward(
+        _ fields: String, body: String = "Hello\r\n"
+    ) throws -> (Message, (AddrSpec) -> String) {
         let fixture = Fixture(evidence: .signed("app.example"))
-        let header = "From: b@app.example\r\nTo: annarelay2@relay.example\r\n\(fields)Subject: x\r\n"
+        let header =
+            "From: b@app.example\r\nTo: annarelay2@relay.example\r\n\(fields)Subject: x\r\n"
         let text = header + "\r\n" + body
-        let decision = fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: text).decision
+        let decision = fixture.play(
+            from: "b@app.example", to: ["annarelay2@relay.example"], message: text
+        ).decision
         try #require(decision.outcome == .relay, "\(fields) \(decision)")
         let old = Message.parse(Array(text.utf8))
-        var message = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
+        var message = ModifiedMessage(
+            header: old.header, body: old.body, sender: "", recipients: [])
         message.apply(decision.modifications)
         return (
             Message.parse(message.bytes),
-            { fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart }
+            {
+                fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0)
+                    .localPart
+            }
         )
     }
 
-    private func expected(_ text: String) -> AddrSpec? { text == "-" ? nil : AddrSpec(envelope: text) }
+    private func expected(_ text: String) -> AddrSpec? {
+        text == "-" ? nil : AddrSpec(envelope: text)
+    }
 
     @Test func replyTo_addressOfEachForm_leadsThereOrNowhere() throws {
         try #require(Self.addresses.count > 30)
         for (written, wanted) in Self.addresses {
             for value in [written, "B <\(written)>", "\(written), c@app.example"] {
                 let (message, reverse) = try forward("Reply-To: \(value)\r\n")
-                let found = message.header.all("Reply-To").flatMap { AddressList.parse($0.rawValue).mailboxes }
-                    .map(\.addrSpec.localPart)
-                let other = value.hasSuffix("c@app.example") ? [reverse(AddrSpec(localPart: "c", domain: "app.example"))] : []
+                let found = message.header.all("Reply-To").flatMap {
+                    AddressList.parse($0.rawValue).mailboxes
+                }
+                .map(\.addrSpec.localPart)
+                let other =
+                    value.hasSuffix("c@app.example")
+                    ? [reverse(AddrSpec(localPart: "c", domain: "app.example"))] : []
                 let own = expected(wanted).map { [reverse($0)] } ?? []
                 #expect(found == own + other, "\(value)")
             }
@@ -54,28 +69,37 @@ struct UnreadableAddressTests {
     }
 
     @Test func mailtoLink_addressOfEachForm_leadsThereOrNowhere() throws {
-        for (written, wanted) in Self.addresses where !written.contains("\"") && !written.contains("'") {
+        for (written, wanted) in Self.addresses
+        where !written.contains("\"") && !written.contains("'") {
             for scheme in ["mailto:", "MAILTO:", "&#109;ailto:"] {
                 let link = "<a href=\"\(scheme)\(written)?subject=x\">y</a>\r\n"
                 let (message, reverse) = try forward("Content-Type: text/html\r\n", body: link)
                 let body = String(decoding: message.body, as: UTF8.self)
                 if let address = expected(wanted) {
-                    let local = String(decoding: MailtoURI.percentEncoded(Array(reverse(address).utf8)), as: UTF8.self)
-                    #expect(body.contains("mailto:\(local)@relay.example?subject=x"), "\(written): \(body)")
+                    let local = String(
+                        decoding: MailtoURI.percentEncoded(Array(reverse(address).utf8)),
+                        as: UTF8.self)
+                    #expect(
+                        body.contains("mailto:\(local)@relay.example?subject=x"),
+                        "\(written): \(body)")
                 } else {
                     #expect(
-                        body.contains("\"mailto:?subject=x\"") || body == link && !written.contains("."), "\(written): \(body)")
+                        body.contains("\"mailto:?subject=x\"")
+                            || body == link && !written.contains("."), "\(written): \(body)")
                 }
             }
         }
     }
 
     @Test func listUnsubscribe_addressOfEachForm_leadsThereOrIsLeftOut() throws {
-        for (written, wanted) in Self.addresses where !written.contains("\"") && !written.contains(" ") {
-            let (message, reverse) = try forward("List-Unsubscribe: <mailto:\(written)>, <https://app.example/u>\r\n")
+        for (written, wanted) in Self.addresses
+        where !written.contains("\"") && !written.contains(" ") {
+            let (message, reverse) = try forward(
+                "List-Unsubscribe: <mailto:\(written)>, <https://app.example/u>\r\n")
             let value = try #require(message.header.first("List-Unsubscribe")).unfoldedValue
             if let address = expected(wanted) {
-                let local = String(decoding: MailtoURI.percentEncoded(Array(reverse(address).utf8)), as: UTF8.self)
+                let local = String(
+                    decoding: MailtoURI.percentEncoded(Array(reverse(address).utf8)), as: UTF8.self)
                 #expect(value.contains("<mailto:\(local)@relay.example>"), "\(written): \(value)")
             } else {
                 #expect(value == "<https://app.example/u>", "\(written): \(value)")
@@ -84,10 +108,14 @@ struct UnreadableAddressTests {
     }
 
     @Test func organizer_addressThatLeadsNowhere_isNoAddress() throws {
-        for written in ["root@localhost", "a@[127.0.0.1]", "a;b@docomo.example", "a@b@docomo.example"] {
+        for written in [
+            "root@localhost", "a@[127.0.0.1]", "a;b@docomo.example", "a@b@docomo.example",
+        ] {
             for value in ["mailto:\(written)", written] {
-                let body = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nORGANIZER:\(value)\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
-                let (message, _) = try forward("Content-Type: text/calendar; method=REQUEST\r\n", body: body)
+                let body =
+                    "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nORGANIZER:\(value)\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+                let (message, _) = try forward(
+                    "Content-Type: text/calendar; method=REQUEST\r\n", body: body)
                 let text = String(decoding: message.body, as: UTF8.self)
                 #expect(!text.contains("relay.example"), "\(text)")
                 #expect(!text.contains("mailto:root") && !text.contains("mailto:a"), "\(text)")
@@ -104,7 +132,9 @@ struct UnreadableAddressTests {
             "=?utf-8?Q?orders=40?=\r\n =?utf-8?Q?app.example?=",
         ] {
             let (message, reverse) = try forward("Reply-To: \(value)\r\n")
-            let found = message.header.all("Reply-To").flatMap { AddressList.parse($0.rawValue).mailboxes }.map(
+            let found = message.header.all("Reply-To").flatMap {
+                AddressList.parse($0.rawValue).mailboxes
+            }.map(
                 \.addrSpec.localPart)
             #expect(found == [reverse(orders)], "\(value)")
         }

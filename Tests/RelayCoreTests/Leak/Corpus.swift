@@ -8,7 +8,8 @@ enum Corpus {
 
     static let leakcheck: URL =
         ProcessInfo.processInfo.environment["POSTERN_LEAKCHECK"].map { URL(fileURLWithPath: $0) }
-        ?? Folders.package.appendingPathComponent("../shared/tools/leakcheck.py").standardizedFileURL
+        ?? Folders.package.appendingPathComponent("../shared/tools/leakcheck.py")
+        .standardizedFileURL
 
     static var isThere: Bool { FileManager.default.fileExists(atPath: root.path) }
     static var hasLeakcheck: Bool { FileManager.default.fileExists(atPath: leakcheck.path) }
@@ -29,20 +30,29 @@ enum Corpus {
 
     /// Every file of a folder that may be a message, by its extension (nil: any), in a stable
     /// order.
-    static func entries(_ folder: String, extensions: Set<String>? = ["eml", "txt", "msg", "ics", "out", ""]) -> [Entry] {
+    static func entries(
+        _ folder: String, extensions: Set<String>? = ["eml", "txt", "msg", "ics", "out", ""]
+    ) -> [Entry] {
         let base = root.appendingPathComponent(folder)
-        guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil) else { return [] }
+        guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil)
+        else { return [] }
         var entries: [Entry] = []
         for case let file as URL in files
-        where !file.path.contains("/LICENSES/") && extensions?.contains(file.pathExtension.lowercased()) ?? true {
+        where !file.path.contains("/LICENSES/")
+            && extensions?.contains(file.pathExtension.lowercased()) ?? true
+        {
             let stem = file.deletingPathExtension().lastPathComponent.uppercased()
             guard
-                !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"].contains(where: {
-                    stem.hasPrefix($0)
-                }),
+                !["README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "MIT-LICENSE", "AUTHORS"]
+                    .contains(where: {
+                        stem.hasPrefix($0)
+                    }),
                 let data = try? Data(contentsOf: file), data.count <= sizeLimit
             else { continue }
-            entries.append(Entry(name: folder + String(file.path.dropFirst(base.path.count)), bytes: [UInt8](data)))
+            entries.append(
+                Entry(
+                    name: folder + String(file.path.dropFirst(base.path.count)),
+                    bytes: [UInt8](data)))
         }
         return entries.sorted { $0.name < $1.name }
     }
@@ -63,7 +73,9 @@ enum Corpus {
 struct SeededRandom: RandomNumberGenerator {
     private var state: UInt64
 
-    init(_ seed: some Sequence<UInt8>) { state = seed.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 } }
+    init(_ seed: some Sequence<UInt8>) {
+        state = seed.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    }
 
     mutating func next() -> UInt64 {
         state = state &+ 0x9E37_79B9_7F4A_7C15
@@ -73,7 +85,9 @@ struct SeededRandom: RandomNumberGenerator {
         return z ^ (z >> 31)
     }
 
-    mutating func word(_ length: Int, from alphabet: String = "abcdefghijklmnopqrstuvwxyz0123456789") -> String {
+    mutating func word(
+        _ length: Int, from alphabet: String = "abcdefghijklmnopqrstuvwxyz0123456789"
+    ) -> String {
         let letters = Array(alphabet)
         return String((0..<length).map { _ in letters[Int(next() % UInt64(letters.count))] })
     }

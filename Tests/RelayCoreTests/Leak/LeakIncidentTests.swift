@@ -14,8 +14,10 @@ import Testing
 /// A rewriter that misses everything.
 struct BlindRewriter: BodyRewriting {
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
-        let content = StretchMap.Content.text(StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
-        return RewrittenBody(contentFields: [], body: nil, reasons: [], map: StretchMap(body.count, content))
+        let content = StretchMap.Content.text(
+            StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
+        return RewrittenBody(
+            contentFields: [], body: nil, reasons: [], map: StretchMap(body.count, content))
     }
 }
 
@@ -26,7 +28,9 @@ struct ForgetfulRewriter: BodyRewriting {
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         var rewritten = try rewriter.rewrite(content: header, body: body)
         var map = StretchMap()
-        for piece in rewritten.map.pieces.dropLast() { map.append(piece.end - map.end, piece.content) }
+        for piece in rewritten.map.pieces.dropLast() {
+            map.append(piece.end - map.end, piece.content)
+        }
         rewritten.map = map
         return rewritten
     }
@@ -40,7 +44,8 @@ struct ForgetfulRewriter: BodyRewriting {
         }
         let reverse =
             sound.engine.tokens.reverse(
-                account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+                account: Fixture.anna.number,
+                correspondent: AddrSpec(localPart: "billing", domain: "app.example")
             ).localPart + "@relay.example"
         let decision = Fixture(directory: sound.directory, engine: engine).play(
             from: "anna@inbox.example", to: [reverse],
@@ -59,13 +64,20 @@ struct ForgetfulRewriter: BodyRewriting {
         let blind = Fixture(directory: sound.directory, engine: engine)
         let reverse =
             sound.engine.tokens.reverse(
-                account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+                account: Fixture.anna.number,
+                correspondent: AddrSpec(localPart: "billing", domain: "app.example")
             ).localPart + "@relay.example"
-        let message = "From: anna@inbox.example\r\nTo: \(reverse)\r\n\r\nWrite to anna.second@home.example\r\n"
+        let message =
+            "From: anna@inbox.example\r\nTo: \(reverse)\r\n\r\nWrite to anna.second@home.example\r\n"
 
-        #expect(sound.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome == .relay)
+        #expect(
+            sound.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome
+                == .relay)
         #expect(sound.directory.counted(.leakIncident) == 0)
-        guard case .refuse(let refusal) = blind.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome
+        guard
+            case .refuse(let refusal) = blind.play(
+                from: "anna@inbox.example", to: [reverse], message: message
+            ).decision.outcome
         else {
             Issue.record("the message passed")
             return
@@ -77,7 +89,8 @@ struct ForgetfulRewriter: BodyRewriting {
         // A message without a name passes with any rewriter.
         #expect(
             blind.play(
-                from: "anna@inbox.example", to: [reverse], message: message.replacing("anna.second@home.example", with: "us")
+                from: "anna@inbox.example", to: [reverse],
+                message: message.replacing("anna.second@home.example", with: "us")
             ).decision.outcome == .relay)
         #expect(sound.directory.counted(.leakIncident) == 1)
     }
@@ -89,10 +102,12 @@ struct ForgetfulRewriter: BodyRewriting {
     private func reason(_ text: String, in fixture: Fixture) -> RelayReason? {
         let reverse =
             fixture.engine.tokens.reverse(
-                account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+                account: Fixture.anna.number,
+                correspondent: AddrSpec(localPart: "billing", domain: "app.example")
             ).localPart + "@relay.example"
         let message = "From: anna@inbox.example\r\nTo: \(reverse)\r\nMIME-Version: 1.0\r\n" + text
-        let outcome = fixture.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome
+        let outcome = fixture.play(from: "anna@inbox.example", to: [reverse], message: message)
+            .decision.outcome
         guard case .refuse(let refusal) = outcome else { return nil }
         return refusal.reason
     }
@@ -100,14 +115,19 @@ struct ForgetfulRewriter: BodyRewriting {
     /// The user's own mail with a wrong declaration of its encoding: rewritten or refused, without
     /// a fault of the relay.
     @Test(arguments: [
-        ("utf-16", "8bit", "Write to anna@inbox.example please"), ("utf-32", "7bit", "Write to anna@inbox.example please"),
+        ("utf-16", "8bit", "Write to anna@inbox.example please"),
+        ("utf-32", "7bit", "Write to anna@inbox.example please"),
         ("utf-8", "base64", "Not encoded: anna@inbox.example"),
-        ("utf-8", "base64", "\(encoded("Hello from here\r\n"))\r\n\r\n-- \r\nsent by anna@inbox.example"),
+        (
+            "utf-8", "base64",
+            "\(encoded("Hello from here\r\n"))\r\n\r\n-- \r\nsent by anna@inbox.example"
+        ),
         ("utf-8", "quoted-printable", "50 % = half =4 =\r\n=ZZ anna@inbox.example"),
     ])
     func usersOwnMail_brokenEncoding_isNoIncident(charset: String, encoding: String, text: String) {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
-        let fields = "Content-Type: text/plain; charset=\(charset)\r\nContent-Transfer-Encoding: \(encoding)\r\n"
+        let fields =
+            "Content-Type: text/plain; charset=\(charset)\r\nContent-Transfer-Encoding: \(encoding)\r\n"
         let code = reason("\(fields)\r\n\(text)\r\n", in: fixture)?.code
         #expect(code == nil || code == .unrewritablePart)
         #expect(fixture.directory.counted(.leakIncident) == 0)
@@ -116,11 +136,13 @@ struct ForgetfulRewriter: BodyRewriting {
     /// The rewriting reads two levels of encoding. Deeper ones are the sender's own.
     @Test func overlookedAddress_inEncodedTextAlone_isNoIncident() {
         let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
-        let blind = Fixture(directory: sound.directory, engine: sound.engine.rewriting { _, _ in BlindRewriter() })
+        let blind = Fixture(
+            directory: sound.directory, engine: sound.engine.rewriting { _, _ in BlindRewriter() })
         let run = Self.encoded("to be read by a program: anna@inbox.example")
         #expect(reason("\r\nSee \(run)\r\n", in: blind)?.code == .unrewritablePart)
         #expect(sound.directory.counted(.leakIncident) == 0)
-        #expect(reason("\r\nSee \(run) and anna@inbox.example\r\n", in: blind)?.code == .leakIncident)
+        #expect(
+            reason("\r\nSee \(run) and anna@inbox.example\r\n", in: blind)?.code == .leakIncident)
         #expect(sound.directory.counted(.leakIncident) == 1)
     }
 }

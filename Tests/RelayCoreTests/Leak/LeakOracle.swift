@@ -23,20 +23,27 @@ enum LeakOracle {
 
     /// The findings of leakcheck.py, by id.
     static func run(_ items: [Item]) throws -> [String: [String]] {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-leak-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "postern-leak-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let list = folder.appendingPathComponent("messages.jsonl")
         var data = Data()
         for item in items {
-            let object = ["id": item.id, "address": item.address, "message": Data(item.message).base64EncodedString()]
+            let object = [
+                "id": item.id, "address": item.address,
+                "message": Data(item.message).base64EncodedString(),
+            ]
             data += try JSONSerialization.data(withJSONObject: object) + Data("\n".utf8)
         }
         try data.write(to: list)
-        let output = try ProgramRun.succeed(["python3", "-c", program, Corpus.leakcheck.path, list.path]).standardOutput
+        let output = try ProgramRun.succeed([
+            "python3", "-c", program, Corpus.leakcheck.path, list.path,
+        ]).standardOutput
         var hits: [String: [String]] = [:]
         for line in output.split(separator: 0x0A) {
-            guard let object = try JSONSerialization.jsonObject(with: line) as? [String: Any], let id = object["id"] as? String
+            guard let object = try JSONSerialization.jsonObject(with: line) as? [String: Any],
+                let id = object["id"] as? String
             else { continue }
             hits[id] = object["hits"] as? [String]
         }

@@ -20,8 +20,11 @@ import Testing
     }
 
     private static func reverse(_ account: RelayAccount) -> String {
-        engine.tokens.reverse(account: account.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
-            .localPart
+        engine.tokens.reverse(
+            account: account.number,
+            correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+        )
+        .localPart
     }
 
     private static func leakCheckFinds(_ text: String) -> Bool {
@@ -31,56 +34,84 @@ import Testing
     @Test func leakCheck_tokenWithoutItsDomain_findsIt() {
         let token = Self.reverse(Fixture.anna)
         for text in [
-            token, token.uppercased(), "xx\(token)yy", token.replacing("=", with: "%3D"), token.replacing("=", with: "=3D"),
+            token, token.uppercased(), "xx\(token)yy", token.replacing("=", with: "%3D"),
+            token.replacing("=", with: "=3D"),
         ] {
             #expect(Self.leakCheckFinds("Hello \(text) there"), "\(text)")
         }
         #expect(
             Self.leakCheckFinds(
-                Self.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 3, expiryDay: 20_000)
-                    .localPart))
+                Self.engine.tokens.replyReturnPath(
+                    account: Fixture.anna.number, recipients: [], nonce: 3, expiryDay: 20_000
+                )
+                .localPart))
     }
 
     /// Its code identifies it, so that no text around it hides it.
     @Test func leakCheck_storedReturnPath_findsIt() {
         let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
         func path(_ account: RelayAccount) -> String {
-            Self.engine.tokens.forwardReturnPath(account: account.number, sender: long, nonce: 9, expiryDay: 20_000).localPart
+            Self.engine.tokens.forwardReturnPath(
+                account: account.number, sender: long, nonce: 9, expiryDay: 20_000
+            ).localPart
         }
         let token = path(Fixture.anna)
         for text in [token, token.uppercased(), "xx\(token)yy", "\(token)=40relay.example"] {
             #expect(Self.leakCheckFinds("Hello \(text) there"), "\(text)")
         }
         #expect(!Self.leakCheckFinds("Hello \(path(Fixture.bob)) there"))
-        let text = TextRewriter(names: Self.names()).rewrite(Array("to \(token)@relay.example, as said".utf8))
-        #expect(text.map { !String(decoding: $0, as: UTF8.self).contains(token.suffix(20)) } == true)
+        let text = TextRewriter(names: Self.names()).rewrite(
+            Array("to \(token)@relay.example, as said".utf8))
+        #expect(
+            text.map { !String(decoding: $0, as: UTF8.self).contains(token.suffix(20)) } == true)
     }
 
     @Test func leakCheck_foreignOrForgedToken_findsNothing() {
         #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.bob)) there"))
-        #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
+        #expect(
+            !Self.leakCheckFinds(
+                "Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
     }
 
     @Test func storedToken_withinBase64_isChance() {
         // Key id, letter and number of anna's account, as in her tokens.
-        #expect(!Self.leakCheckFinds("%%xx aY6TUOZGB" + String(repeating: "A", count: 60) + " text"))
+        #expect(
+            !Self.leakCheckFinds("%%xx aY6TUOZGB" + String(repeating: "A", count: 60) + " text"))
     }
 
     /// Tokens of anna's account that an engine made before its key was retired, by name.
     private static let retired: [(name: String, local: String)] = {
         let mint = TokenMint(
-            keys: TokenKeys(keys: [UInt8(ascii: "z"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "z"))!)
-        let (anna, short) = (Fixture.anna.number, AddrSpec(localPart: "billing", domain: "app.example"))
+            keys: TokenKeys(
+                keys: [UInt8(ascii: "z"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "z")
+            )!)
+        let (anna, short) = (
+            Fixture.anna.number, AddrSpec(localPart: "billing", domain: "app.example")
+        )
         let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
         return [
             ("reverse", mint.reverse(account: anna, correspondent: short).localPart),
             ("stored reverse", mint.reverse(account: anna, correspondent: long).localPart),
-            ("return path", mint.forwardReturnPath(account: anna, sender: short, nonce: 9, expiryDay: 20_000).localPart),
-            ("stored return path", mint.forwardReturnPath(account: anna, sender: long, nonce: 9, expiryDay: 20_000).localPart),
-            ("silent return path", mint.forwardReturnPath(account: anna, sender: nil, nonce: 9, expiryDay: 20_000).localPart),
+            (
+                "return path",
+                mint.forwardReturnPath(account: anna, sender: short, nonce: 9, expiryDay: 20_000)
+                    .localPart
+            ),
+            (
+                "stored return path",
+                mint.forwardReturnPath(account: anna, sender: long, nonce: 9, expiryDay: 20_000)
+                    .localPart
+            ),
+            (
+                "silent return path",
+                mint.forwardReturnPath(account: anna, sender: nil, nonce: 9, expiryDay: 20_000)
+                    .localPart
+            ),
             (
                 "return path of a reply",
-                mint.replyReturnPath(account: anna, recipients: [short], nonce: 9, expiryDay: 20_000).localPart
+                mint.replyReturnPath(
+                    account: anna, recipients: [short], nonce: 9, expiryDay: 20_000
+                ).localPart
             ),
         ]
     }()
@@ -90,18 +121,29 @@ import Testing
     @Test(arguments: retired.indices)
     func token_underARetiredKey_isReplaced(number: Int) throws {
         let (name, token) = Self.retired[number]
-        for text in ["to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>", "to \(token)%40relay.example"] {
-            let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
-            #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
+        for text in [
+            "to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>",
+            "to \(token)%40relay.example",
+        ] {
+            let said = try #require(
+                TextRewriter(names: Self.names()).rewrite(Array(text.utf8)),
+                "\(name): \(text) stays")
+            #expect(
+                OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil,
+                "\(name): \(text)")
         }
     }
 
     /// Otherwise two teams could find out that they have the same user.
     @Test func relayAddress_ofAnotherAccount_isReplacedWhereItWasTyped() {
-        let others = "bobrelay22@relay.example, \(Self.reverse(Fixture.bob))@relay.example or \(Self.reverse(Fixture.bob))"
-        let text = "Is \(others), or annarelay2@relay.example, the customer you mean? See team at relay.example."
+        let others =
+            "bobrelay22@relay.example, \(Self.reverse(Fixture.bob))@relay.example or \(Self.reverse(Fixture.bob))"
+        let text =
+            "Is \(others), or annarelay2@relay.example, the customer you mean? See team at relay.example."
         #expect(
-            TextRewriter(names: Self.names()).rewrite(Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) }
+            TextRewriter(names: Self.names()).rewrite(Array(text.utf8)).map {
+                String(decoding: $0, as: UTF8.self)
+            }
                 == "Is [address], [address] or [address], or annarelay2@relay.example, the customer you mean? See team at relay.example."
         )
     }
@@ -111,36 +153,47 @@ import Testing
     @Test func messageID_ofTheTeam_staysUnlessItHoldsAToken() throws {
         let token = Self.reverse(Fixture.anna)
         let ids = [
-            "\(token)@esp.example", "7=anna@inbox.example@esp.example", "7=anna=inbox.example@app.example", "fine@esp.example",
+            "\(token)@esp.example", "7=anna@inbox.example@esp.example",
+            "7=anna=inbox.example@app.example", "fine@esp.example",
             "fine@app.example",
         ]
         let witnesses = ids.map {
             String(
                 decoding: Self.engine.ids.witness(
-                    for: Array($0.utf8), account: Fixture.anna.number, relayDomain: "relay.example"), as: UTF8.self)
+                    for: Array($0.utf8), account: Fixture.anna.number, relayDomain: "relay.example"),
+                as: UTF8.self)
         }
         let header = HeaderSection([
             HeaderField("From", "<anna@inbox.example>"),
             HeaderField("References", (ids + witnesses).map { "<\($0)>" }.joined(separator: " ")),
         ])
         let rewriting = ReplyRewriting(
-            engine: Self.engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
+            engine: Self.engine, account: Fixture.anna, header: header,
+            envelopeSender: "anna@inbox.example", isAutomatic: false,
             now: Fixture.now,
-            hops: 1, stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
+            hops: 1,
+            stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
         let outgoing = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
-        let references = MessageIDs.ids(in: try #require(outgoing.header.first("References")).rawValue).map {
+        let references = MessageIDs.ids(
+            in: try #require(outgoing.header.first("References")).rawValue
+        ).map {
             String(decoding: $0, as: UTF8.self)
         }
-        #expect(references.count == ids.count && references.dropFirst().elementsEqual(ids.dropFirst()))
+        #expect(
+            references.count == ids.count && references.dropFirst().elementsEqual(ids.dropFirst()))
         #expect(references[0].hasSuffix("@relay.example") && !references[0].contains(token))
     }
 
     @Test func token_inUpperCase_isReplaced() {
-        let text = TextRewriter(names: Self.names()).rewrite(Array("to \(Self.reverse(Fixture.anna).uppercased())!".utf8))
+        let text = TextRewriter(names: Self.names()).rewrite(
+            Array("to \(Self.reverse(Fixture.anna).uppercased())!".utf8))
         #expect(text.map { String(decoding: $0, as: UTF8.self) } == "to billing@app.example!")
     }
 
-    @Test(arguments: ["E-Mailanna.second@home.example", "3Danna.second@home.example", "u003canna.second@home.example"])
+    @Test(arguments: [
+        "E-Mailanna.second@home.example", "3Danna.second@home.example",
+        "u003canna.second@home.example",
+    ])
     func leakCheck_gluedInbox_findsIt(text: String) { #expect(Self.leakCheckFinds(text)) }
 
     /// Any lines: no trap, and never more octets than the lines can encode.
@@ -148,7 +201,9 @@ import Testing
         var random = SeededRandom("uuencode".utf8)
         var total = 0
         for _ in 0..<2_000 {
-            var text = random.word(Int(random.next() % 200), from: " !#M`_@AZ09\n\u{7f}").utf8.map { $0 }
+            var text = random.word(Int(random.next() % 200), from: " !#M`_@AZ09\n\u{7f}").utf8.map {
+                $0
+            }
             if random.next() % 2 == 0 { text = Array("begin 644 a\n".utf8) + text }
             let decoded = UUEncoding.decode(text, onlyBlocks: random.next() % 2 == 0)
             total += decoded.count

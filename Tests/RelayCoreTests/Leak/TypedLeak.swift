@@ -7,13 +7,19 @@ import LeakSearch
 enum TypedLeak {
     /// - Parameter pieces: the body, divided in memory in any way.
     static func verdict(
-        of names: ReplyNames, field: [UInt8]? = nil, _ pieces: [ArraySlice<UInt8>] = [], isMarkup: Bool = false
+        of names: ReplyNames, field: [UInt8]? = nil, _ pieces: [ArraySlice<UInt8>] = [],
+        isMarkup: Bool = false
     ) -> LeakCheck.Verdict {
-        func typed(_ count: Int) -> [StretchMap.Stretch] { [StretchMap.Stretch(end: count, kind: .typed)] }
+        func typed(_ count: Int) -> [StretchMap.Stretch] {
+            [StretchMap.Stretch(end: count, kind: .typed)]
+        }
         let count = pieces.reduce(0) { $0 + $1.count }
         let map = StretchMap(count, .text(StretchMap.Form(isMarkup: isMarkup), typed(count)))
-        let fields = field.map { [LeakCheck.Field(name: "Subject", octets: $0, stretches: typed($0.count))] } ?? []
-        return LeakCheck(LeakNames(names)).verdict(header: fields, body: pieces, map: map, work: WorkBudget(limit: .max))
+        let fields =
+            field.map { [LeakCheck.Field(name: "Subject", octets: $0, stretches: typed($0.count))] }
+            ?? []
+        return LeakCheck(LeakNames(names)).verdict(
+            header: fields, body: pieces, map: map, work: WorkBudget(limit: .max))
     }
 
     static func isFound(_ text: [UInt8], of names: ReplyNames, isMarkup: Bool = false) -> Bool {

@@ -17,8 +17,10 @@ import Testing
             HeaderField("Content-Transfer-Encoding", "base64"),
         ])
         let rewriting = ReplyRewriting(
-            engine: engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
-            now: Fixture.now, hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+            engine: engine, account: Fixture.anna, header: header,
+            envelopeSender: "anna@inbox.example", isAutomatic: false,
+            now: Fixture.now, hops: 1,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let body = Base64.encode(Array("\u{1}\u{2}\u{3}anna@inbox.example\u{4}".utf8))
         let refusal = #expect(throws: Refusal.self) { try rewriting.rewrite(body: body) }
         #expect(refusal?.reply.code == 550)
@@ -27,9 +29,11 @@ import Testing
 
     /// The leak check must find these without the rewriter.
     @Test(arguments: [
-        "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example", "anna%40inbox.example", "anna=40inbox.example",
+        "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example",
+        "anna%40inbox.example", "anna=40inbox.example",
         "anna+40inbox.example",
-        "inbox.example=anna", "anna=inbox.example", "anna+shop@inbox.example", "anna@inbox.\r\nexample", "anna.second",
+        "inbox.example=anna", "anna=inbox.example", "anna+shop@inbox.example",
+        "anna@inbox.\r\nexample", "anna.second",
         "YW5uYUBpbmJveC5leGFtcGxl",
         "a\u{0}n\u{0}n\u{0}a\u{0}@\u{0}i\u{0}n\u{0}b\u{0}o\u{0}x\u{0}.\u{0}e\u{0}x\u{0}a\u{0}m\u{0}p\u{0}l\u{0}e\u{0}",
     ])
@@ -56,13 +60,16 @@ import Testing
     }
 
     @Test(arguments: [
-        "joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org", "anna@notinbox.example", "Hanna at work",
+        "joanna@inbox.example", "jo.anna@inbox.example", "anna@inbox.example.org",
+        "anna@notinbox.example", "Hanna at work",
     ])
     func leakCheck_similarAddress_isClean(form: String) {
         let engine = Fixture(evidence: .init()).engine
         let names = ReplyNames(
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
-        #expect(TypedLeak.verdict(of: names, field: Array(form.utf8), [Array(form.utf8)[...]]) == .clean)
+        #expect(
+            TypedLeak.verdict(of: names, field: Array(form.utf8), [Array(form.utf8)[...]]) == .clean
+        )
     }
 }

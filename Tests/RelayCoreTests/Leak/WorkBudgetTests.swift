@@ -14,7 +14,10 @@ import Testing
     static let engine = Fixture(evidence: .init()).engine
     private static let inbox = "anna.bergstroem@home.example"
     private static let reverse =
-        engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+        engine.tokens.reverse(
+            account: Fixture.anna.number,
+            correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+        )
         .localPart
         + "@relay.example"
 
@@ -23,13 +26,19 @@ import Testing
         let budget: WorkBudget
     }
 
-    static func rewrite(_ fields: [HeaderField], _ body: [UInt8], settings: RelaySettings? = nil) -> Outcome {
-        let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox, "annabergstroem81@gmail.com"])
+    static func rewrite(
+        _ fields: [HeaderField], _ body: [UInt8], settings: RelaySettings? = nil
+    ) -> Outcome {
+        let account = Fixture.account(
+            1, "annarelay2", team: "app.example", inboxes: [inbox, "annabergstroem81@gmail.com"])
         let header = HeaderSection(
-            fields.filter { $0.controls.isEmpty && !$0.isNamed("From") } + [HeaderField("From", "<\(inbox)>")])
+            fields.filter { $0.controls.isEmpty && !$0.isNamed("From") } + [
+                HeaderField("From", "<\(inbox)>")
+            ])
         let engine = settings.map { Fixture(evidence: .init(), settings: $0).engine } ?? engine
         let rewriting = ReplyRewriting(
-            engine: engine, account: account, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now,
+            engine: engine, account: account, header: header, envelopeSender: inbox,
+            isAutomatic: false, now: Fixture.now,
             hops: 1,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let budget = WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count })
@@ -37,12 +46,16 @@ import Testing
             _ = try rewriting.rewrite(body: body, budget: budget)
             return Outcome(refusal: nil, budget: budget)
         } catch {
-            return Outcome(refusal: "\(error.reply.code) \(error.reply.enhanced) \(error.reason.code)", budget: budget)
+            return Outcome(
+                refusal: "\(error.reply.code) \(error.reply.enhanced) \(error.reason.code)",
+                budget: budget)
         }
     }
 
     /// The names of slow archives that consist only of beginnings.
-    private static func isArchive(_ name: String) -> Bool { ["zip", "pdf", "png"].contains { name.contains($0) } }
+    private static func isArchive(_ name: String) -> Bool {
+        ["zip", "pdf", "png"].contains { name.contains($0) }
+    }
 
     /// A zip of 4,300 headers over one block would otherwise stop all replies for hours.
     @Test(arguments: Hostile.smallBombs.indices)
@@ -53,7 +66,9 @@ import Testing
         let isOver = outcome.budget.spent > outcome.budget.limit
         #expect(outcome.refusal == (isOver ? "550 5.7.7 too-much-work" : nil), "\(bomb.name)")
         // Streams over the same octets always exceed the budget.
-        if bomb.name.contains("zip headers") || bomb.name.contains("streams within") || bomb.name.contains("100 parts") {
+        if bomb.name.contains("zip headers") || bomb.name.contains("streams within")
+            || bomb.name.contains("100 parts")
+        {
             #expect(isOver, "\(bomb.name)")
         }
     }
@@ -61,12 +76,15 @@ import Testing
     /// The budget of a large message has a fixed number of units for each octet. It must be enough
     /// for any text.
     @Test func workBudget_ofAnyText_isEnough() {
-        for item in Hostile.all(size: 400_000, reverse: Self.reverse) where !Self.isArchive(item.name) {
+        for item in Hostile.all(size: 400_000, reverse: Self.reverse)
+        where !Self.isArchive(item.name) {
             let body = item.body
             let octets = item.header.reduce(body.count) { $0 + $1.bytes.count }
             let outcome = Self.rewrite(item.header, body)
             #expect(outcome.refusal != "550 5.7.7 too-much-work", "\(item.name)")
-            #expect(outcome.budget.spent <= 150 * octets, "\(item.name): \(outcome.budget.spent / octets) units for an octet")
+            #expect(
+                outcome.budget.spent <= 150 * octets,
+                "\(item.name): \(outcome.budget.spent / octets) units for an octet")
         }
     }
 
@@ -74,15 +92,23 @@ import Testing
     private static func zip(_ content: [UInt8]) -> [UInt8] {
         let count = UInt16(content.count)
         return [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + Array(repeating: 0, count: 20)
-            + [1, UInt8(count & 255), UInt8(count >> 8), UInt8(~count & 255), UInt8(~count >> 8)] + content
+            + [1, UInt8(count & 255), UInt8(count >> 8), UInt8(~count & 255), UInt8(~count >> 8)]
+            + content
     }
 
-    private static func parts(_ count: Int, _ content: [UInt8]) -> (fields: [HeaderField], body: [UInt8]) {
+    private static func parts(
+        _ count: Int, _ content: [UInt8]
+    ) -> (fields: [HeaderField], body: [UInt8]) {
         let part =
-            Array("--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8)
+            Array(
+                "--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+                    .utf8)
             + Base64.encode(zip(content)) + [13, 10]
         return (
-            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")],
+            [
+                HeaderField("MIME-Version", "1.0"),
+                HeaderField("Content-Type", "multipart/mixed; boundary=b"),
+            ],
             (0..<count).flatMap { _ in part } + Array("--b\r\n\r\nI am \(inbox)\r\n--b--\r\n".utf8)
         )
     }
@@ -92,7 +118,8 @@ import Testing
     ) throws(Refusal) -> OutgoingMessage {
         let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox])
         let rewriting = ReplyRewriting(
-            engine: engine, account: account, header: HeaderSection(message.fields + [HeaderField("From", "<\(inbox)>")]),
+            engine: engine, account: account,
+            header: HeaderSection(message.fields + [HeaderField("From", "<\(inbox)>")]),
             envelopeSender: inbox,
             isAutomatic: false, now: Fixture.now, hops: 1,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
@@ -112,7 +139,9 @@ import Testing
         #expect(many > 7 * one && many < 12 * one)
         let message = Self.parts(10, Array(repeating: 0x20, count: 60_000))
         #expect(throws: Never.self) { _ = try Self.rewrite(message, limit: many) }
-        let refusal = #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many / 2) }
+        let refusal = #expect(throws: Refusal.self) {
+            _ = try Self.rewrite(message, limit: many / 2)
+        }
         #expect(refusal?.reason.code == .tooMuchWork && refusal?.reply.enhanced == "5.7.7")
         // Only the leak check uses it.
         #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many - 1) }
@@ -121,7 +150,8 @@ import Testing
     /// A comparison of each id with each witness would take 75 seconds for 1.8 MB.
     @Test func references_manyIdsAndWitnesses_takeLinearWork() {
         func spent(_ size: Int) -> Int {
-            let outcome = Self.rewrite([HeaderField("Content-Type", "message/rfc822")], Hostile.references(size))
+            let outcome = Self.rewrite(
+                [HeaderField("Content-Type", "message/rfc822")], Hostile.references(size))
             #expect(outcome.refusal == nil)
             return outcome.budget.spent
         }
@@ -135,12 +165,15 @@ import Testing
         let header = HeaderSection([])
         let ids = (1...250).map { Array("\($0)@app.example".utf8) }
         let outward = OutwardIDs(
-            engine: Self.engine, account: account, header: header, work: WorkBudget(octets: 0), holdsToken: { _ in false })
+            engine: Self.engine, account: account, header: header, work: WorkBudget(octets: 0),
+            holdsToken: { _ in false })
         #expect(outward.outward(ids) == [ids[0]] + ids[151...])
         #expect(outward.outward(Array(ids[..<100])) == Array(ids[..<100]))
         let spent = WorkBudget(limit: 0)
         spent.exhaust()
-        let stopped = OutwardIDs(engine: Self.engine, account: account, header: header, work: spent, holdsToken: { _ in false })
+        let stopped = OutwardIDs(
+            engine: Self.engine, account: account, header: header, work: spent,
+            holdsToken: { _ in false })
         #expect(stopped.outward(ids).isEmpty)
     }
 
@@ -161,32 +194,48 @@ import Testing
     /// base64 that is base64 again at every level must not be charged twice and refused.
     @Test(arguments: 1...4)
     func workBudget_ofNestedBase64_isEnough(levels: Int) {
-        let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
+        let line = Array(
+            (String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
         var attachment = (0..<20_000).flatMap { _ in line }
         for _ in 1..<levels { attachment = Base64.encode(attachment) }
         let body =
-            Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + attachment
+            Array(
+                "--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+                    .utf8) + attachment
             + Array("--b--\r\n".utf8)
         let outcome = Self.rewrite(
-            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
+            [
+                HeaderField("MIME-Version", "1.0"),
+                HeaderField("Content-Type", "multipart/mixed; boundary=b"),
+            ], body)
         #expect(outcome.refusal == nil)
-        #expect(outcome.budget.spent < 150 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
+        #expect(
+            outcome.budget.spent < 150 * body.count,
+            "\(outcome.budget.spent / body.count) units for an octet")
     }
 
     /// Parts shorter than a stretch must not be searched twice: messages with 40 photographs, or a
     /// mailbox in pieces, would be refused.
     @Test(arguments: 1...4)
     func workBudget_ofManyNestedBase64Parts_isEnough(levels: Int) {
-        let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
+        let line = Array(
+            (String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
         var content = (0..<2_000).flatMap { _ in line }
         for _ in 1..<levels { content = Base64.encode(content) }
         content = Array(content.prefix(61_440 / 78 * 78))
         let part =
-            Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + content
+            Array(
+                "--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+                    .utf8) + content
         let body = (0..<40).flatMap { _ in part } + Array("--b--\r\n".utf8)
         let outcome = Self.rewrite(
-            [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
+            [
+                HeaderField("MIME-Version", "1.0"),
+                HeaderField("Content-Type", "multipart/mixed; boundary=b"),
+            ], body)
         #expect(outcome.refusal == nil)
-        #expect(outcome.budget.spent < 150 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
+        #expect(
+            outcome.budget.spent < 150 * body.count,
+            "\(outcome.budget.spent / body.count) units for an octet")
     }
 }

@@ -22,7 +22,8 @@ import Testing
     }
 
     @Test func hiddenID_forAnotherAccount_isNotRevealed() {
-        let hidden = ids.hide(Array("a@b.example".utf8), account: account, relayDomain: "relay.example")
+        let hidden = ids.hide(
+            Array("a@b.example".utf8), account: account, relayDomain: "relay.example")
         #expect(ids.reveal(hidden, account: AccountNumber(2)!, isRelayDomain: isRelay) == nil)
     }
 
@@ -31,11 +32,15 @@ import Testing
         let hidden = ids.hide(long, account: account, relayDomain: "relay.example")
         #expect(hidden.count < 60)
         #expect(ids.reveal(hidden, account: account, isRelayDomain: isRelay) == nil)
-        #expect(ids.hide(Array(long.dropLast()), account: account, relayDomain: "relay.example").count > 250)
+        #expect(
+            ids.hide(Array(long.dropLast()), account: account, relayDomain: "relay.example").count
+                > 250)
     }
 
     @Test func hiddenID_ofALongID_isKnownToItsAccount() {
-        let hidden = ids.hide(Array(repeating: UInt8(ascii: "x"), count: 151), account: account, relayDomain: "relay.example")
+        let hidden = ids.hide(
+            Array(repeating: UInt8(ascii: "x"), count: 151), account: account,
+            relayDomain: "relay.example")
         #expect(ids.isHidden(hidden, account: account, isRelayDomain: isRelay))
         #expect(!ids.isHidden(hidden, account: AccountNumber(2)!, isRelayDomain: isRelay))
         #expect(!ids.isHidden(hidden, account: account, isRelayDomain: { _ in false }))
@@ -58,7 +63,10 @@ import Testing
     }
 
     @Test func ids_inFoldedReferences_areRead() {
-        #expect(MessageIDs.ids(in: Array(" <a@b>\r\n\t<c@d> junk <>\r\n <e@f".utf8)) == [Array("a@b".utf8), Array("c@d".utf8)])
+        #expect(
+            MessageIDs.ids(in: Array(" <a@b>\r\n\t<c@d> junk <>\r\n <e@f".utf8)) == [
+                Array("a@b".utf8), Array("c@d".utf8),
+            ])
     }
 }
 
@@ -66,7 +74,8 @@ import Testing
     @Test(
         arguments: [
             (0, "Thu, 1 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
-            (1_795_243_770, "Sat, 21 Nov 2026 06:49:30 +0000"), (-1, "Wed, 31 Dec 1969 23:59:59 +0000"),
+            (1_795_243_770, "Sat, 21 Nov 2026 06:49:30 +0000"),
+            (-1, "Wed, 31 Dec 1969 23:59:59 +0000"),
             (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 +0000"),
         ] as [(Int64, String)])
     func messageDate_knownTime_isFormatted(_ seconds: Int64, _ text: String) {

@@ -29,7 +29,9 @@ import Testing
     /// Words of a language, dates and times are not local parts.
     @Test func words_thatArePronouncedOrDates_doNotCount() {
         var bounds = TypedBounds()
-        for word in ["market", "berlin", "michael", "2025", "2025-11-20", "10.15.30"] { bounds.note(word: Array(word.utf8)) }
+        for word in ["market", "berlin", "michael", "2025", "2025-11-20", "10.15.30"] {
+            bounds.note(word: Array(word.utf8))
+        }
         for number in 0..<16 { bounds.note(word: Array("jane.k\(number)x".utf8)) }
         #expect(bounds.mode == .full)
     }

@@ -16,7 +16,8 @@ struct PairRelay: Sendable {
         Fixture.account(1, "annarelay2", team: team, inboxes: Guess.inboxes)
     }
     /// Her account with a partner of the team.
-    private static let janeElsewhere = Fixture.account(3, "annaother2", team: "partner.example", inboxes: Guess.inboxes)
+    private static let janeElsewhere = Fixture.account(
+        3, "annaother2", team: "partner.example", inboxes: Guess.inboxes)
 
     /// Units of work of the bodies that were rewritten. One transaction runs on one thread.
     private final class Work: @unchecked Sendable { var all: [Int] = [] }
@@ -29,7 +30,8 @@ struct PairRelay: Sendable {
         let budget: WorkBudget
         let work: Work
 
-        func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
+        func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
+        {
             defer { work.all.append(budget.spent) }
             return try rewriter.rewrite(content: header, body: body)
         }
@@ -65,26 +67,34 @@ struct PairRelay: Sendable {
     ///   - team: its domain.
     ///   - answer: makes the answer to the received mail.
     func see(
-        _ mail: [UInt8], from sender: String, team: String = "juice.example", shown: String? = nil, isSanitized: Bool = false,
+        _ mail: [UInt8], from sender: String, team: String = "juice.example", shown: String? = nil,
+        isSanitized: Bool = false,
         answer: (Arrived) -> Answer
     ) -> Seen {
         var seen = Seen()
-        let records = RecordingDirectory(MemoryDirectory([Self.jane(of: team), Self.janeElsewhere]))
+        let records = RecordingDirectory(
+            MemoryDirectory([Self.jane(of: team), Self.janeElsewhere]))
         let engine = RelayEngine(
-            settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example"), keys: Fixture.keys,
-            directory: records, authenticator: TestAuthenticator(evidence: AuthenticationEvidence.signed(team)),
-            replyMemory: ReplyMemory(limit: 1 << 28), randomness: { Array(repeating: 5, count: $0) })
+            settings: RelaySettings(
+                relayDomains: ["relay.example"], authservID: "mx.relay.example"),
+            keys: Fixture.keys,
+            directory: records,
+            authenticator: TestAuthenticator(evidence: AuthenticationEvidence.signed(team)),
+            replyMemory: ReplyMemory(limit: 1 << 28), randomness: { Array(repeating: 5, count: $0) }
+        )
         guard let engine else { return seen }
         let forward = Self.play(engine, from: sender, to: [TeamMail.relay], mail)
         seen.forwardRecords = records.take()
         (seen.forwardCode, seen.forwardReasons) = (forward.code, forward.reasons)
         guard let arrived = forward.message else { return seen }
 
-        let view = Arrived(arrived.bytes, sender: arrived.sender, shown: shown, isSanitized: isSanitized)
+        let view = Arrived(
+            arrived.bytes, sender: arrived.sender, shown: shown, isSanitized: isSanitized)
         let answer = answer(view)
         seen.sent = answer.octets
         let reply = Self.play(
-            engine.authenticating(by: TestAuthenticator(evidence: AuthenticationEvidence.signed("home.example"))),
+            engine.authenticating(
+                by: TestAuthenticator(evidence: AuthenticationEvidence.signed("home.example"))),
             from: answer.sender, to: answer.recipients, answer.octets)
         seen.records = records.take()
         (seen.replyCode, seen.reasons, seen.work) = (reply.code, reply.reasons, reply.work)
@@ -95,13 +105,17 @@ struct PairRelay: Sendable {
         return seen
     }
 
-    private static func play(_ engine: RelayEngine, from sender: String, to recipients: [String], _ octets: [UInt8]) -> Outcome {
+    private static func play(
+        _ engine: RelayEngine, from sender: String, to recipients: [String], _ octets: [UInt8]
+    ) -> Outcome {
         let work = Work()
         let counted = engine.rewriting { names, budget in
             Counting(rewriter: engine.bodyRewriter(names, budget), budget: budget, work: work)
         }
         let transaction = RelayTransaction(
-            engine: counted, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: sender),
+            engine: counted,
+            client: SMTPClientIdentity(
+                address: "192.0.2.1", helo: "client.example", mailFrom: sender),
             now: Fixture.now)
         func refused(_ refusal: Refusal) -> Outcome {
             Outcome(
@@ -110,7 +124,9 @@ struct PairRelay: Sendable {
         }
         var outcome = Outcome(code: "", reasons: [])
         for recipient in recipients {
-            do throws(Refusal) { try transaction.addRecipient("<\(recipient)>") } catch { return refused(error) }
+            do throws(Refusal) { try transaction.addRecipient("<\(recipient)>") } catch {
+                return refused(error)
+            }
         }
         let message = Message.parse(octets)
         for field in message.header.fields { transaction.addHeader(field) }
@@ -127,7 +143,8 @@ struct PairRelay: Sendable {
         }
         outcome.work = work.all
         guard decision.outcome == .relay else { return outcome }
-        var modified = ModifiedMessage(header: message.header, body: message.body, sender: sender, recipients: recipients)
+        var modified = ModifiedMessage(
+            header: message.header, body: message.body, sender: sender, recipients: recipients)
         modified.apply(decision.modifications)
         outcome.message = modified
         return outcome
@@ -140,13 +157,17 @@ struct PairRelay: Sendable {
     }
 
     /// The smallest pair with the same kind of difference, and that difference.
-    func smallest(_ pair: PairSpec, _ difference: Difference) -> (pair: PairSpec, difference: Difference) {
+    func smallest(
+        _ pair: PairSpec, _ difference: Difference
+    ) -> (pair: PairSpec, difference: Difference) {
         var (smallest, found) = (pair, difference)
         var isSmaller = true
         while isSmaller {
             isSmaller = false
             for candidate in smallest.smaller where candidate.plants.contains(where: \.isTelling) {
-                guard let other = differences(candidate).found.first(where: { $0.kind == found.kind }) else { continue }
+                guard
+                    let other = differences(candidate).found.first(where: { $0.kind == found.kind })
+                else { continue }
                 (smallest, found, isSmaller) = (candidate, other, true)
                 break
             }

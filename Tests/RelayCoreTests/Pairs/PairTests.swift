@@ -17,15 +17,20 @@ import Testing
     /// For `make test`: the number of pairs with different forwards, and with different answers, by
     /// family. The numbers may only decrease. 0 is the goal, except for files and unknown forms.
     private static let knownForwards = 0
-    private static let knownAnswers: [Family: Int] = [.sourced: 2, .madeUp: 28, .file: 22, .unknown: 10]
+    private static let knownAnswers: [Family: Int] = [
+        .sourced: 2, .madeUp: 28, .file: 22, .unknown: 10,
+    ]
 
     /// The family of a difference. An unknown form confirms a few guesses, and a returned file is
     /// refused or not: both are known limits.
-    private static func family(_ pair: PairSpec, _ difference: Difference, _ right: Seen) -> Family {
+    private static func family(_ pair: PairSpec, _ difference: Difference, _ right: Seen) -> Family
+    {
         let form = forms[pair.form]
         let place = Array(difference.place.utf8)
         if form.isUnknown { return .unknown }
-        if form.sendsFiles, pair.hasFile || form.sendsText, right.octets == nil || difference.kind == .work {
+        if form.sendsFiles, pair.hasFile || form.sendsText,
+            right.octets == nil || difference.kind == .work
+        {
             return .file
         }
         let isOfMadeUpPart =
@@ -36,7 +41,8 @@ import Testing
 
     private static func outcome(of seen: Seen) -> String {
         if seen.octets != nil { return "answered" }
-        return seen.replyCode.isEmpty ? "not forwarded: \(seen.forwardCode)" : "not answered: \(seen.replyCode)"
+        return seen.replyCode.isEmpty
+            ? "not forwarded: \(seen.forwardCode)" : "not answered: \(seen.replyCode)"
     }
 
     /// `POSTERN_PAIRS=SEED:COUNT` makes other pairs, and another number of them. A pair that
@@ -55,7 +61,10 @@ import Testing
                         let (differences, right) = relay.differences(pair)
                         // One difference of an answer is enough: a visible one first, then a
                         // counted one.
-                        let (forward, answer) = (differences.first(where: \.isOfForward), differences.first { !$0.isOfForward })
+                        let (forward, answer) = (
+                            differences.first(where: \.isOfForward),
+                            differences.first { !$0.isOfForward }
+                        )
                         let family = answer.map { Self.family(pair, $0, right) }
                         tally.count(isOfForward: forward != nil, family, Self.outcome(of: right))
                         guard let answer, let family else { continue }
@@ -64,7 +73,10 @@ import Testing
                         let (small, other) = relay.smallest(pair, answer)
                         // For a single pair, print all of it.
                         if count == 1 {
-                            for octets in [right.sent, right.octets ?? [], relay.see(pair, .wrong).octets ?? []] {
+                            for octets in [
+                                right.sent, right.octets ?? [],
+                                relay.see(pair, .wrong).octets ?? [],
+                            ] {
                                 print("\(String(decoding: octets, as: UTF8.self))\n----")
                             }
                         }
@@ -83,7 +95,9 @@ import Testing
         let (forwards, answers) = tally.differing
         print("pairs: \(count); forwards that differ: \(forwards); answers that differ:")
         for family in Family.allCases { print("  \(family): \(answers[family, default: 0])") }
-        print(played.sorted { $0.value > $1.value }.map { "\($0.value) \($0.key)" }.joined(separator: "\n"))
+        print(
+            played.sorted { $0.value > $1.value }.map { "\($0.value) \($0.key)" }.joined(
+                separator: "\n"))
         #expect(forwards <= (isByHand ? 0 : Self.knownForwards))
         for family in Family.allCases where !isByHand || family == .sourced || family == .madeUp {
             let known = isByHand ? 0 : Self.knownAnswers[family, default: 0]

@@ -9,14 +9,17 @@ import Testing
 @Suite(.blocking) struct ReplyDocumentTests {
     /// Programs by the id of their form, with their common name.
     private static let programs = [
-        ("gmail-web-reply", "Gmail in a browser"), ("outlook-2016-reply", "Outlook 2016"), ("owa-reply", "Outlook on the web"),
+        ("gmail-web-reply", "Gmail in a browser"), ("outlook-2016-reply", "Outlook 2016"),
+        ("owa-reply", "Outlook on the web"),
         ("outlook-ios-reply", "Outlook on iOS"),
         ("apple-ios-reply", "Mail on iOS"),
-        ("thunderbird-inline", "Thunderbird, answered between the lines"), ("yahoo-reply", "Yahoo Mail"),
+        ("thunderbird-inline", "Thunderbird, answered between the lines"),
+        ("yahoo-reply", "Yahoo Mail"),
         ("exchange-oof", "An absence notice of Exchange"),
     ]
 
-    private static let document = DocumentSection("replies", by: "ReplyDocumentTests", in: "MAIL-REPLIES.md")
+    private static let document = DocumentSection(
+        "replies", by: "ReplyDocumentTests", in: "MAIL-REPLIES.md")
 
     private static let mail =
         """
@@ -55,15 +58,20 @@ import Testing
             let text = words(part) ?? ""
             // White space at line ends is not shown, and editors remove it.
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-                String(decoding: line.utf8.reversed().drop { $0 == 0x20 || $0 == 0x09 }.reversed(), as: UTF8.self)
+                String(
+                    decoding: line.utf8.reversed().drop { $0 == 0x20 || $0 == 0x09 }.reversed(),
+                    as: UTF8.self)
             }
             let shown = lines.joined(separator: "\n").trimmingCharacters(in: .newlines)
             return "```text\nSubject: \(part.text("subject"))\n\n\(shown)\n```\n"
         }
-        return "### \(title)\n\nThe user sends:\n\n\(fence(sent))\nThe team gets:\n\n\(fence(arrived))"
+        return
+            "### \(title)\n\nThe user sends:\n\n\(fence(sent))\nThe team gets:\n\n\(fence(arrived))"
     }
 
     @Test func mailDocument_repliesOfTenPrograms_areThoseOfTheRelay() throws {
-        #expect(try Self.document.holds(try Self.programs.map { try Self.section($0.0, $0.1) }.joined(separator: "\n")))
+        #expect(
+            try Self.document.holds(
+                try Self.programs.map { try Self.section($0.0, $0.1) }.joined(separator: "\n")))
     }
 }

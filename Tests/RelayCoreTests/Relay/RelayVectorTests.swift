@@ -12,13 +12,17 @@ import Testing
 @Suite(.blocking) struct RelayVectorTests {
     @Test(arguments: ["forward", "reply", "bounce"])
     func relay_everyVector_givesExpectedOutput(folder: String) throws {
-        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-            "Vectors/\(folder)")
-        let files = try FileManager.default.contentsOfDirectory(at: base, includingPropertiesForKeys: nil)
-            .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
+        let base = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent(
+                "Vectors/\(folder)")
+        let files = try FileManager.default.contentsOfDirectory(
+            at: base, includingPropertiesForKeys: nil
+        )
+        .filter { $0.pathExtension == "incoming" }.sorted { $0.path < $1.path }
         #expect(!files.isEmpty, "no vector in \(base.path)")
         for file in files {
-            let vector = try Vector(String(contentsOf: file, encoding: .isoLatin1), isForward: folder == "forward")
+            let vector = try Vector(
+                String(contentsOf: file, encoding: .isoLatin1), isForward: folder == "forward")
             #expect(!vector.why.isEmpty, "\(file.lastPathComponent) does not say why it exists")
             let actual = Data(vector.run())
             let expectedFile = file.deletingPathExtension().appendingPathExtension("expected")
@@ -28,7 +32,9 @@ import Testing
                 try? FileManager.default.removeItem(at: actualFile)
             } else {
                 try actual.write(to: actualFile)
-                Issue.record("\(file.lastPathComponent): differs; what came out stands in \(actualFile.lastPathComponent)")
+                Issue.record(
+                    "\(file.lastPathComponent): differs; what came out stands in \(actualFile.lastPathComponent)"
+                )
             }
         }
         print("vectors \(folder): \(files.count)")
@@ -51,10 +57,14 @@ import Testing
 
         /// carla's account with the team of app.example, at the second relay domain.
         private static let carla = {
-            let inbox = UserInbox(address: InboxAddress(AddrSpec(localPart: "carla", domain: "inbox.example")), isVerified: true)
+            let inbox = UserInbox(
+                address: InboxAddress(AddrSpec(localPart: "carla", domain: "inbox.example")),
+                isVerified: true)
             return RelayAccount(
-                number: AccountNumber(4)!, relayAddress: AddrSpec(localPart: "carlarelay", domain: "second.example"),
-                isForwardingOn: true, hasLiveGrant: true, inbox: inbox, inboxes: [inbox], sharedName: nil,
+                number: AccountNumber(4)!,
+                relayAddress: AddrSpec(localPart: "carlarelay", domain: "second.example"),
+                isForwardingOn: true, hasLiveGrant: true, inbox: inbox, inboxes: [inbox],
+                sharedName: nil,
                 sources: Fixture.anna.sources)
         }()
 
@@ -64,9 +74,13 @@ import Testing
             let filled = Self.fill(text, engine: engine)
             let lines = filled.split(separator: "\n", omittingEmptySubsequences: false)
             let end = try #require(lines.firstIndex(of: "---"))
-            message = lines[(end + 1)...].joined(separator: "\r\n").unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+            message = lines[(end + 1)...].joined(separator: "\r\n").unicodeScalars.map {
+                UInt8(truncatingIfNeeded: $0.value)
+            }
             for line in lines[..<end] {
-                let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                let parts = line.split(separator: ":", maxSplits: 1).map {
+                    $0.trimmingCharacters(in: .whitespaces)
+                }
                 let value = parts.count > 1 ? parts[1] : ""
                 switch parts.first {
                 case "# why": why = value
@@ -83,7 +97,9 @@ import Testing
         private static func fill(_ text: String, engine: RelayEngine) -> String {
             var output = ""
             var rest = text[...]
-            while let open = rest.range(of: "{{"), let close = rest.range(of: "}}", range: open.upperBound..<rest.endIndex) {
+            while let open = rest.range(of: "{{"),
+                let close = rest.range(of: "}}", range: open.upperBound..<rest.endIndex)
+            {
                 output += rest[..<open.lowerBound]
                 output += token(String(rest[open.upperBound..<close.lowerBound]), engine: engine)
                 rest = rest[close.upperBound...]
@@ -100,23 +116,41 @@ import Testing
             func text(_ octets: [UInt8]) -> String { String(decoding: octets, as: UTF8.self) }
             let local: String? =
                 switch parts.first {
-                case "reverse": address.map { engine.tokens.reverse(account: account, correspondent: $0).localPart }
+                case "reverse":
+                    address.map {
+                        engine.tokens.reverse(account: account, correspondent: $0).localPart
+                    }
                 case "return":
                     address.map {
-                        engine.tokens.forwardReturnPath(account: account, sender: $0, nonce: 99, expiryDay: day).localPart
+                        engine.tokens.forwardReturnPath(
+                            account: account, sender: $0, nonce: 99, expiryDay: day
+                        ).localPart
                     }
-                case "silent": engine.tokens.forwardReturnPath(account: account, sender: nil, nonce: 98, expiryDay: day).localPart
+                case "silent":
+                    engine.tokens.forwardReturnPath(
+                        account: account, sender: nil, nonce: 98, expiryDay: day
+                    ).localPart
                 case "reply":
                     engine.tokens.replyReturnPath(
-                        account: account, recipients: address.map { [$0] } ?? [], nonce: 97, expiryDay: day
+                        account: account, recipients: address.map { [$0] } ?? [], nonce: 97,
+                        expiryDay: day
                     ).localPart
-                case "hidden": text(engine.ids.hide(id, account: account, relayDomain: "relay.example"))
-                case "bobs-hidden": text(engine.ids.hide(id, account: Fixture.bob.number, relayDomain: "relay.example"))
+                case "hidden":
+                    text(engine.ids.hide(id, account: account, relayDomain: "relay.example"))
+                case "bobs-hidden":
+                    text(
+                        engine.ids.hide(
+                            id, account: Fixture.bob.number, relayDomain: "relay.example"))
                 case "original":
                     // `{{original:ID|SUBJECT}}`
-                    witness(parts.count > 1 ? parts[1].split(separator: "|").map(String.init) : [], engine: engine)
-                case "witness": text(engine.ids.witness(for: id, account: account, relayDomain: "relay.example"))
-                case let letters?: Int(letters.dropFirst()).map { String(repeating: "x", count: $0) }
+                    witness(
+                        parts.count > 1 ? parts[1].split(separator: "|").map(String.init) : [],
+                        engine: engine)
+                case "witness":
+                    text(
+                        engine.ids.witness(for: id, account: account, relayDomain: "relay.example"))
+                case let letters?:
+                    Int(letters.dropFirst()).map { String(repeating: "x", count: $0) }
                 case nil: nil
                 }
             guard let local else {
@@ -128,17 +162,25 @@ import Testing
 
         private static func witness(_ words: [String], engine: RelayEngine) -> String? {
             guard words.count == 2 else { return nil }
-            let header = HeaderSection([HeaderField("Message-ID", words[0]), HeaderField("Subject", words[1])])
+            let header = HeaderSection([
+                HeaderField("Message-ID", words[0]), HeaderField("Subject", words[1]),
+            ])
             return engine.witness.field(for: header, account: Fixture.anna.number).unfoldedValue
         }
 
         /// The answer, the outgoing envelope and the outgoing message.
         func run() -> [UInt8] {
             var evidence = proved.isEmpty ? .init() : AuthenticationEvidence.signed(proved)
-            evidence.spf = spf.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "") }
-            let fixture = Fixture(accounts: [Fixture.anna, Fixture.bob, Fixture.annaElsewhere, Self.carla], evidence: evidence)
+            evidence.spf = spf.map {
+                SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "")
+            }
+            let fixture = Fixture(
+                accounts: [Fixture.anna, Fixture.bob, Fixture.annaElsewhere, Self.carla],
+                evidence: evidence)
             let transaction = RelayTransaction(
-                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: from),
+                engine: fixture.engine,
+                client: SMTPClientIdentity(
+                    address: "192.0.2.1", helo: "client.example", mailFrom: from),
                 now: Fixture.now)
             let parsed = Message.parse(message)
             let decision: RelayDecision
@@ -158,14 +200,16 @@ import Testing
             var output: [UInt8] = []
             func line(_ text: String) { output += Array((text + "\r\n").utf8) }
             switch decision.outcome {
-            case .refuse(let refusal): line("\(refusal.reply.code) \(refusal.reply.enhanced) \(refusal.reply.text)")
+            case .refuse(let refusal):
+                line("\(refusal.reply.code) \(refusal.reply.enhanced) \(refusal.reply.text)")
             case .discard:
                 line(
                     "discarded: \(decision.reasons.map { $0.detail.isEmpty ? $0.code.rawValue : $0.detail }.joined(separator: ", "))"
                 )
             case .untouched: line("untouched")
             case .relay:
-                var after = ModifiedMessage(header: parsed.header, body: parsed.body, sender: from, recipients: recipients)
+                var after = ModifiedMessage(
+                    header: parsed.header, body: parsed.body, sender: from, recipients: recipients)
                 after.apply(decision.modifications)
                 line("MAIL FROM:<\(after.sender)>")
                 for recipient in after.recipients { line("RCPT TO:<\(recipient)>") }

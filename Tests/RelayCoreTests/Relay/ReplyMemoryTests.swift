@@ -10,8 +10,9 @@ import Testing
 @testable import RelayCore
 
 struct ReplyMemoryTests {
-    private func body(_ octets: Int, in memory: ReplyMemory, isRewritten: Bool = true, hasCopies: Bool = false) throws -> HeldBody
-    {
+    private func body(
+        _ octets: Int, in memory: ReplyMemory, isRewritten: Bool = true, hasCopies: Bool = false
+    ) throws -> HeldBody {
         let body = HeldBody(budget: memory, isRewritten: isRewritten, hasCopies: hasCopies)
         let content = Self.content(octets)
         try content.withUnsafeBytes { bytes in
@@ -37,10 +38,14 @@ struct ReplyMemoryTests {
         return Array(content.prefix(octets))
     }
 
-    private static let stretch: [UInt8] = (0..<997).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    private static let stretch: [UInt8] = (0..<997).map {
+        UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8)
+    }
 
     private func outcome(_ work: () throws -> Void) -> String? {
-        do { try work() } catch let refusal as Refusal { return "\(refusal.reply.code) \(refusal.reply.enhanced)" } catch {
+        do { try work() } catch let refusal as Refusal {
+            return "\(refusal.reply.code) \(refusal.reply.enhanced)"
+        } catch {
             return "\(error)"
         }
         return nil
@@ -106,10 +111,14 @@ struct ReplyMemoryTests {
             let before = memory.inUse
             let pieces = try held.rewrite(
                 turn: { nil },
-                keeping: { OutgoingMessage(header: HeaderSection(), body: $0, bodyForSigning: []).octets(beside: $1) }
+                keeping: {
+                    OutgoingMessage(header: HeaderSection(), body: $0, bodyForSigning: []).octets(
+                        beside: $1)
+                }
             ) { bytes throws(Refusal) in
                 #expect(memory.turns == (1, 0))
-                return [bytes[..<900_000], Array(repeating: 0, count: 70_000)[...]] as [ArraySlice<UInt8>]?
+                return [bytes[..<900_000], Array(repeating: 0, count: 70_000)[...]]
+                    as [ArraySlice<UInt8>]?
             }
             #expect(memory.turns == (0, 0) && memory.inUse == before + 70_000 && pieces?.count == 2)
         }
@@ -119,7 +128,9 @@ struct ReplyMemoryTests {
     @Test func heldBody_rewritingFails_endsItsTurn() throws {
         let memory = ReplyMemory(limit: 1 << 28)
         let held = try body(10_000, in: memory)
-        #expect(outcome { try held.rewrite(turn: { nil }) { _ throws(Refusal) -> Void in throw .loop } } == "554 5.4.6")
+        #expect(
+            outcome { try held.rewrite(turn: { nil }) { _ throws(Refusal) -> Void in throw .loop } }
+                == "554 5.4.6")
         #expect(memory.turns == (0, 0))
     }
 
@@ -173,7 +184,8 @@ struct ReplyMemoryTests {
         for held in large {
             over.enter()
             Thread.detachNewThread {
-                try? held.value.rewrite(turn: { Self.turn { begun.change { $0.waiting += 1 } } }) { _ throws(Refusal) in
+                try? held.value.rewrite(turn: { Self.turn { begun.change { $0.waiting += 1 } } }) {
+                    _ throws(Refusal) in
                     begun.change { $0.running += 1 }
                     mayEnd.wait { $0 }
                 }
@@ -182,7 +194,10 @@ struct ReplyMemoryTests {
         }
         begun.wait { $0.running == 1 && $0.waiting > 0 }
         var waited = 0
-        #expect(try small.rewrite(turn: { Self.turn { waited += 1 } }) { bytes throws(Refusal) in bytes.count } == 4_096)
+        #expect(
+            try small.rewrite(turn: { Self.turn { waited += 1 } }) { bytes throws(Refusal) in
+                bytes.count
+            } == 4_096)
         #expect(waited == 0 && memory.turns == (1, 1))
         mayEnd.change { $0 = true }
         #expect(over.wait(timeout: .now() + 300) == .success)
@@ -193,12 +208,18 @@ struct ReplyMemoryTests {
     @Test func replyMemory_usedUpByLargeBodies_holdsSmallOnes() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         var others: [HeldBody] = []
-        for size in [500_000, 70_000] { while outcome({ others.append(try body(size, in: memory)) }) == nil {} }
+        for size in [500_000, 70_000] {
+            while outcome({ others.append(try body(size, in: memory)) }) == nil {}
+        }
         let small = try body(65_536, in: memory)
         // A body that grows becomes a large one.
         #expect(outcome { _ = try body(65_537, in: memory) } == "452 4.3.1")
-        #expect(outcome { try Self.content(1).withUnsafeBytes { try small.append($0) } } == "452 4.3.1")
-        #expect(try small.rewrite(turn: { nil }) { bytes throws(Refusal) in bytes == Self.content(65_536) })
+        #expect(
+            outcome { try Self.content(1).withUnsafeBytes { try small.append($0) } } == "452 4.3.1")
+        #expect(
+            try small.rewrite(turn: { nil }) { bytes throws(Refusal) in
+                bytes == Self.content(65_536)
+            })
         others.removeAll()
         #expect(memory.inUse == ReplyMemory.session + 65_536)
         #expect(outcome { try Self.content(10).withUnsafeBytes { try small.append($0) } } == nil)
@@ -227,7 +248,8 @@ struct ReplyMemoryTests {
             let held = Unguarded(bodies[number])
             over.enter()
             Thread.detachNewThread {
-                try? held.value.rewrite(turn: { Self.turn { told.change { $0 += 1 } } }) { _ throws(Refusal) in
+                try? held.value.rewrite(turn: { Self.turn { told.change { $0 += 1 } } }) {
+                    _ throws(Refusal) in
                     order.change { $0.append(number) }
                     started.change { $0 += 1 }
                     mayEnd.wait { $0 }

@@ -10,14 +10,19 @@ import Testing
 @Suite(.blocking) struct EncryptedReplyTests {
     private static func rewrite(type: String, body: String) throws(Refusal) -> OutgoingMessage {
         let engine = Fixture(evidence: .init()).engine
-        let header = HeaderSection([HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", type)])
+        let header = HeaderSection([
+            HeaderField("From", "<anna@inbox.example>"), HeaderField("Content-Type", type),
+        ])
         return try ReplyRewriting(
-            engine: engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
-            now: Fixture.now, hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens)
+            engine: engine, account: Fixture.anna, header: header,
+            envelopeSender: "anna@inbox.example", isAutomatic: false,
+            now: Fixture.now, hops: 1,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens)
         ).rewrite(body: Array(body.utf8))
     }
 
-    private static let armour = "-----BEGIN PGP MESSAGE-----\r\n\r\nhQEMAwAAAAAAAAAB\r\n-----END PGP MESSAGE-----\r\n"
+    private static let armour =
+        "-----BEGIN PGP MESSAGE-----\r\n\r\nhQEMAwAAAAAAAAAB\r\n-----END PGP MESSAGE-----\r\n"
     private static let replies = [
         (
             "multipart/encrypted; protocol=\"application/pgp-encrypted\"; boundary=e",

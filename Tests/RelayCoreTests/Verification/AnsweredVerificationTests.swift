@@ -21,17 +21,24 @@ import Testing
         ) -> (header: HeaderSection, body: [UInt8]) {
             let about = answered.map { String(decoding: $0, as: UTF8.self) } ?? "none"
             return (
-                HeaderSection([HeaderField("Subject", "told \(author.wireForm) about \(about)")]), Array("type the code\r\n".utf8)
+                HeaderSection([HeaderField("Subject", "told \(author.wireForm) about \(about)")]),
+                Array("type the code\r\n".utf8)
             )
         }
     }
 
-    private func fixture(_ evidence: AuthenticationEvidence = AuthenticationEvidence.signed("inbox.example")) -> Fixture {
+    private func fixture(
+        _ evidence: AuthenticationEvidence = AuthenticationEvidence.signed("inbox.example")
+    ) -> Fixture {
         let directory = MemoryDirectory([Fixture.anna])
         let engine = RelayEngine(
-            settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example"), keys: Fixture.keys,
-            directory: directory, authenticator: TestAuthenticator(evidence: evidence), answeredNotice: Notice(),
-            replyMemory: ReplyMemory(limit: 1 << 20), randomness: { Array(repeating: 5, count: $0) })!
+            settings: RelaySettings(
+                relayDomains: ["relay.example"], authservID: "mx.relay.example"),
+            keys: Fixture.keys,
+            directory: directory, authenticator: TestAuthenticator(evidence: evidence),
+            answeredNotice: Notice(),
+            replyMemory: ReplyMemory(limit: 1 << 20), randomness: { Array(repeating: 5, count: $0) }
+        )!
         let fixture = Fixture(directory: directory, engine: engine)
         fixture.directory.begin(Self.token, inbox: Self.inbox)
         return fixture
@@ -41,14 +48,18 @@ import Testing
         fixture.engine.tokens.answer(token) + "@relay.example"
     }
 
-    private func message(from author: String = "Anna <anna@inbox.example>", _ more: String = "") -> String {
+    private func message(
+        from author: String = "Anna <anna@inbox.example>", _ more: String = ""
+    ) -> String {
         "From: \(author)\r\n\(more)To: x@relay.example\r\nSubject: Re: code\r\n\r\nyes\r\n"
     }
 
     private func code(_ answer: Fixture.Response) -> String {
         let refusal: Refusal? =
-            answer.refusals.values.first ?? { if case .refuse(let refusal) = answer.decision.outcome { refusal } else { nil } }()
-        return refusal.map { "\($0.reply.code) \($0.reply.enhanced)" } ?? "\(answer.decision.outcome)"
+            answer.refusals.values.first
+            ?? { if case .refuse(let refusal) = answer.decision.outcome { refusal } else { nil } }()
+        return refusal.map { "\($0.reply.code) \($0.reply.enhanced)" }
+            ?? "\(answer.decision.outcome)"
     }
 
     @Test func answerToken_changedCharacter_isNotRead() {
@@ -67,10 +78,13 @@ import Testing
         let recipient = address(fixture)
         let text = message(from: "Anna <anna@inbox.example>", "Message-ID: <a@home.example>\r\n")
         let answer = fixture.play(from: "anna@inbox.example", to: [recipient], message: text)
-        #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == [.answerTold])
+        #expect(
+            answer.decision.outcome == .relay
+                && answer.decision.reasons.map(\.code) == [.answerTold])
         let parsed = Message.parse(Array(text.utf8))
         var out = ModifiedMessage(
-            header: parsed.header, body: parsed.body, sender: "anna@inbox.example", recipients: [recipient])
+            header: parsed.header, body: parsed.body, sender: "anna@inbox.example",
+            recipients: [recipient])
         out.apply(answer.decision.modifications)
         #expect(
             String(decoding: out.bytes, as: UTF8.self)
@@ -80,15 +94,21 @@ import Testing
 
     @Test func reply_provedBySPF_becomesTheNotice() {
         let fixture = fixture(
-            AuthenticationEvidence(spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")]))
-        let answer = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
+            AuthenticationEvidence(spf: [
+                SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")
+            ]))
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: [address(fixture)], message: message())
         #expect(answer.decision.reasons.map(\.code) == [.answerTold])
     }
 
     @Test func reply_secondOfTheDay_isRefused() {
         let fixture = fixture()
         _ = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
-        #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())) == "550 5.7.1")
+        #expect(
+            code(
+                fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
+            ) == "550 5.7.1")
     }
 
     @Test func reply_notProvedOfTheInbox_isRefusedAndNoOneIsTold() {
@@ -96,24 +116,37 @@ import Testing
             (AuthenticationEvidence(), message()),
             (AuthenticationEvidence.signed("evil.example"), message()),
             (AuthenticationEvidence.signed("inbox.example"), message(from: "bob@inbox.example")),
-            (AuthenticationEvidence.signed("inbox.example"), message(from: "anna@inbox.example, bob@inbox.example")),
+            (
+                AuthenticationEvidence.signed("inbox.example"),
+                message(from: "anna@inbox.example, bob@inbox.example")
+            ),
             (AuthenticationEvidence.signed("inbox.example"), "Subject: x\r\n\r\n"),
         ] {
             let fixture = fixture(evidence)
-            #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: text)) == "550 5.7.26")
+            #expect(
+                code(
+                    fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: text))
+                    == "550 5.7.26")
         }
     }
 
     /// RFC 3834: an automatic message never answers another.
     @Test func reply_ofAProgram_isDiscardedAndNoOneIsTold() {
         for (sender, field) in [
-            ("", ""), ("anna@inbox.example", "Auto-Submitted: auto-replied\r\n"), ("anna@inbox.example", "Precedence: bulk\r\n"),
-            ("anna@inbox.example", "Content-Type: multipart/report; report-type=delivery-status\r\n"),
-            ("anna@inbox.example", "X-Auto-Reply: yes\r\n"), ("anna@inbox.example", "X-Autogenerated: Reply\r\n"),
+            ("", ""), ("anna@inbox.example", "Auto-Submitted: auto-replied\r\n"),
+            ("anna@inbox.example", "Precedence: bulk\r\n"),
+            (
+                "anna@inbox.example",
+                "Content-Type: multipart/report; report-type=delivery-status\r\n"
+            ),
+            ("anna@inbox.example", "X-Auto-Reply: yes\r\n"),
+            ("anna@inbox.example", "X-Autogenerated: Reply\r\n"),
         ] {
             let fixture = fixture()
             let answer = fixture.play(from: sender, to: [address(fixture)], message: message(field))
-            #expect(answer.decision.outcome == .discard && answer.decision.reasons.map(\.code) == [.automaticAnswer])
+            #expect(
+                answer.decision.outcome == .discard
+                    && answer.decision.reasons.map(\.code) == [.automaticAnswer])
         }
     }
 
@@ -125,7 +158,9 @@ import Testing
         var forged = address(fixture)
         forged.replaceSubrange(forged.startIndex...forged.startIndex, with: "z")
         for recipient in [address(fixture, expired), forged] {
-            #expect(code(fixture.play(from: "anna@inbox.example", to: [recipient], message: message())) == "550 5.1.1")
+            #expect(
+                code(fixture.play(from: "anna@inbox.example", to: [recipient], message: message()))
+                    == "550 5.1.1")
         }
     }
 
@@ -133,14 +168,21 @@ import Testing
         let fixture = fixture()
         let other = address(fixture, AnswerToken(number: 78, nonce: 1, expiryDay: Self.day))
         let answer = fixture.play(
-            from: "anna@inbox.example", to: [address(fixture), "annarelay2@relay.example", other, address(fixture)],
+            from: "anna@inbox.example",
+            to: [address(fixture), "annarelay2@relay.example", other, address(fixture)],
             message: message())
-        #expect(answer.refusals.mapValues { $0.reply.enhanced } == ["annarelay2@relay.example": "4.5.3", other: "4.5.3"])
+        #expect(
+            answer.refusals.mapValues { $0.reply.enhanced } == [
+                "annarelay2@relay.example": "4.5.3", other: "4.5.3",
+            ])
     }
 
     @Test func reply_storeAway_isDeferred() {
         let fixture = fixture()
         fixture.directory.goDown()
-        #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())) == "451 4.3.0")
+        #expect(
+            code(
+                fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
+            ) == "451 4.3.0")
     }
 }

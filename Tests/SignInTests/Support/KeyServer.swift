@@ -53,7 +53,10 @@ final class KeyServer: Sendable {
             .childChannelInitializer { channel in
                 box.connections.withLock { $0.append(channel) }
                 return channel.eventLoop.makeCompletedFuture {
-                    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+                    if let tls {
+                        try channel.pipeline.syncOperations.addHandler(
+                            NIOSSLServerHandler(context: tls))
+                    }
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(Handler(box: box))
                 }
@@ -83,48 +86,70 @@ final class KeyServer: Sendable {
         private let box: Box
         init(box: Box) { self.box = box }
 
-        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            context.close(promise: nil)
+        }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            guard case .end = unwrapInboundIn(data), let server = box.server.withLock({ $0 }) else { return }
+            guard case .end = unwrapInboundIn(data), let server = box.server.withLock({ $0 }) else {
+                return
+            }
             server.requests.withLock { $0 += 1 }
             switch server.answer.withLock({ $0 }) {
             case .document(let octets, let cacheControl):
-                var headers: HTTPHeaders = ["content-type": "application/json", "content-length": "\(octets.count)"]
+                var headers: HTTPHeaders = [
+                    "content-type": "application/json", "content-length": "\(octets.count)",
+                ]
                 if let cacheControl { headers.add(name: "cache-control", value: cacheControl) }
                 send(context, .ok, headers, octets, end: true)
             case .status(let status):
-                send(context, HTTPResponseStatus(statusCode: status), ["content-length": "2"], Array("{}".utf8), end: true)
+                send(
+                    context, HTTPResponseStatus(statusCode: status), ["content-length": "2"],
+                    Array("{}".utf8), end: true)
             case .redirect(let place):
                 send(context, .found, ["location": place, "content-length": "0"], [], end: true)
             case .hang: break
-            case .stall: send(context, .ok, ["content-length": "1000"], Array("{\"keys\":".utf8), end: false)
+            case .stall:
+                send(context, .ok, ["content-length": "1000"], Array("{\"keys\":".utf8), end: false)
             case .drip:
                 send(context, .ok, ["transfer-encoding": "chunked"], [], end: false)
                 let (channel, loop) = (context.channel, context.eventLoop)
                 loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(100)) { task in
                     guard channel.isActive else { return task.cancel() }
-                    channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: " "))), promise: nil)
+                    channel.writeAndFlush(
+                        HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: " "))),
+                        promise: nil)
                 }
             case .stream(let count):
-                send(context, .ok, ["transfer-encoding": "chunked"], [UInt8](repeating: 0x20, count: count), end: true)
-            case .announce(let count): send(context, .ok, ["content-length": "\(count)"], [0x20], end: false)
+                send(
+                    context, .ok, ["transfer-encoding": "chunked"],
+                    [UInt8](repeating: 0x20, count: count), end: true)
+            case .announce(let count):
+                send(context, .ok, ["content-length": "\(count)"], [0x20], end: false)
             case .cut:
                 send(context, .ok, ["content-length": "1000"], Array("{\"keys\":".utf8), end: false)
                 context.close(promise: nil)
             case .garbage:
-                context.channel.pipeline.context(handlerType: HTTPResponseEncoder.self).whenSuccess { encoder in
-                    encoder.writeAndFlush(NIOAny(ByteBuffer(string: "220 mail.example ESMTP\r\n")), promise: nil)
+                context.channel.pipeline.context(handlerType: HTTPResponseEncoder.self).whenSuccess
+                { encoder in
+                    encoder.writeAndFlush(
+                        NIOAny(ByteBuffer(string: "220 mail.example ESMTP\r\n")), promise: nil)
                 }
             }
         }
 
         private func send(
-            _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ headers: HTTPHeaders, _ body: [UInt8], end: Bool
+            _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ headers: HTTPHeaders,
+            _ body: [UInt8], end: Bool
         ) {
             context.write(
-                wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: status, headers: headers))), promise: nil)
-            if !body.isEmpty { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil) }
+                wrapOutboundOut(
+                    .head(HTTPResponseHead(version: .http1_1, status: status, headers: headers))),
+                promise: nil)
+            if !body.isEmpty {
+                context.write(
+                    wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+            }
             if end { context.write(wrapOutboundOut(.end(nil)), promise: nil) }
             context.flush()
         }

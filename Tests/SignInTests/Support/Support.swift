@@ -1,20 +1,23 @@
 // Shared parts of these tests: files, keys, and tokens of their own issuer.
 
 import Foundation
-import Support
 import Logging
 import SignIn
+import Support
 import Synchronization
 import TestSupport
 
 enum Files {
-    static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
     static let vectors = own.appendingPathComponent("Vectors")
     private static let package = own.deletingLastPathComponent().deletingLastPathComponent()
 
     /// The public test data: `POSTERN_CONFORMANCE`, else ../shared/conformance beside the package.
     static let conformance: URL = {
-        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
+        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] {
+            return URL(fileURLWithPath: path)
+        }
         return package.deletingLastPathComponent().appendingPathComponent("shared/conformance")
     }()
 
@@ -22,8 +25,10 @@ enum Files {
 
     /// Python with PyJWT and cryptography: that of `make test-tools`, else the system's; nil if
     /// neither has them.
-    static let python: String? = [package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3"]
-        .first { (try? run([$0, "-c", "import jwt, cryptography"], input: "")) != nil }
+    static let python: String? = [
+        package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3",
+    ]
+    .first { (try? run([$0, "-c", "import jwt, cryptography"], input: "")) != nil }
 
     /// Runs a program and returns its output.
     static func run(_ command: [String], input: String) throws -> String {
@@ -52,7 +57,8 @@ struct TestIssuer: Sendable {
 
     static var claims: JSONObject {
         [
-            "iss": .string(iss), "aud": .string(audience), "sub": "001999.0a1b2c.1200", "iat": .integer(now - 10),
+            "iss": .string(iss), "aud": .string(audience), "sub": "001999.0a1b2c.1200",
+            "iat": .integer(now - 10),
             "exp": .integer(now + 600),
         ]
     }

@@ -43,8 +43,12 @@ struct OwnedFileTests {
         try OwnedFile.write("2".utf8, to: path)
         #expect(owner(path) == [1, 1])
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "2")
-        #expect(throws: OwnedFile.Failure.self) { _ = try OwnedFile.open(path, O_RDWR | O_CREAT | O_EXCL) }
-        #expect(throws: OwnedFile.Failure.self) { _ = try OwnedFile.open(folder.path + "/no/new", O_RDWR | O_CREAT) }
+        #expect(throws: OwnedFile.Failure.self) {
+            _ = try OwnedFile.open(path, O_RDWR | O_CREAT | O_EXCL)
+        }
+        #expect(throws: OwnedFile.Failure.self) {
+            _ = try OwnedFile.open(folder.path + "/no/new", O_RDWR | O_CREAT)
+        }
         try OwnedFile.write("".utf8, to: "/dev/null")
     }
 
@@ -70,7 +74,9 @@ struct OwnedFileTests {
         let mixed = try folder.link("mixed", to: "theirs", owner: 0)
         let circle = try folder.link("circle", to: "circle", owner: 0)
         for path in [theirs, mixed, circle] {
-            #expect(throws: OwnedFile.Failure.self, "\(path)") { try OwnedFile.write("x".utf8, to: path) }
+            #expect(throws: OwnedFile.Failure.self, "\(path)") {
+                try OwnedFile.write("x".utf8, to: path)
+            }
             #expect(throws: OwnedFile.Failure.self, "\(path)") { _ = try OwnedFile.resolve(path) }
         }
         #expect(!FileManager.default.fileExists(atPath: target))

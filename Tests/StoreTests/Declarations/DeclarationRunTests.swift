@@ -42,17 +42,22 @@ import Testing
         return test
     }
 
-    private static func read(_ text: String, _ run: DeclarationRun, _ store: Store) throws -> Declaration {
+    private static func read(
+        _ text: String, _ run: DeclarationRun, _ store: Store
+    ) throws -> Declaration {
         var reader = DeclarationReader()
         reader.read(text, name: "teams.yaml")
         try reader.finish()
-        let (declaration, faults) = run.normalized(reader.declaration, in: store, now: TestStore.now)
+        let (declaration, faults) = run.normalized(
+            reader.declaration, in: store, now: TestStore.now)
         try #require(faults.isEmpty, "\(faults)")
         return declaration
     }
 
     @discardableResult
-    private static func apply(_ text: String, _ test: TestStore, prunes: Bool = false, yes: Bool = false) throws -> Plan {
+    private static func apply(
+        _ text: String, _ test: TestStore, prunes: Bool = false, yes: Bool = false
+    ) throws -> Plan {
         let run = DeclarationRun(prunes: prunes, takesDependents: yes)
         let plan = try run.apply(read(text, run, test.store), to: test.store, TestStore.change)
         try #require(plan.faults.isEmpty, "\(plan.faults)")
@@ -61,7 +66,9 @@ import Testing
 
     /// A source that the team proved must not be exported as the administrator's. After a restore
     /// it would stay active without proof, even if the domain had another owner.
-    @Test(arguments: Engine.all) func declaration_sourceProvedByTeam_isNotExported(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_sourceProvedByTeam_isNotExported(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
         let claim = try claims.claim(team: "juice", "news.juice.example", TestStore.change)
@@ -75,11 +82,15 @@ import Testing
         #expect(try Self.apply(named, test).changes.isEmpty)
     }
 
-    @Test(arguments: Engine.all) func declaration_appliedTwice_changesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_appliedTwice_changesNothing(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         let before = try test.store.audit.entries().count
         let plan = try Self.apply(Self.all, test)
-        #expect(plan.count(.add) == 15 && plan.count(.change) == 1 && plan.count(.remove) == 0, "\(plan.text(isApplied: true))")
+        #expect(
+            plan.count(.add) == 15 && plan.count(.change) == 1 && plan.count(.remove) == 0,
+            "\(plan.text(isApplied: true))")
         #expect(try Self.apply(Self.all, test, prunes: true).changes.isEmpty)
 
         let store = test.store
@@ -90,7 +101,9 @@ import Testing
         #expect(settings.algorithm == .rs256 && !settings.isPublic)
         #expect(try store.identityKeys.algorithms().contains(.rs256))
         #expect(try store.apps.decisionApp(clientID: "com.juice")?.nonceForm == .sha256Hex)
-        #expect(try store.endpoints.endpoint(team: "pear", app: nil).url.description == "https://pear.example/events")
+        #expect(
+            try store.endpoints.endpoint(team: "pear", app: nil).url.description
+                == "https://pear.example/events")
         let endpoint = try store.endpoints.endpoint(team: "juice", app: "com.juice.tablet")
         #expect(endpoint.allowsPrivate && endpoint.dialect == .apple2025)
         #expect(try store.teams.team("juice").name == "Juice and More")
@@ -98,12 +111,15 @@ import Testing
         // One change: a line for the whole, and the lines of its parts, which name it.
         let lines = try store.audit.entries().dropLast(before)
         let head = try #require(lines.last)
-        #expect(head.action == "declaration.apply" && head.detail == "15 added, 1 changed, 0 removed")
+        #expect(
+            head.action == "declaration.apply" && head.detail == "15 added, 1 changed, 0 removed")
         #expect(head.subject.hasPrefix("apply:") && head.actor == "uid:0 \(head.subject)")
         #expect(Set(lines.map(\.actor)) == [head.actor] && lines.count > 15)
     }
 
-    @Test(arguments: Engine.all) func declaration_exportedAndApplied_changesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_exportedAndApplied_changesNothing(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)
         let present = try test.store.presentState()
@@ -115,12 +131,15 @@ import Testing
         #expect(try DeclarationWriter.text(other.store.presentState()) == text)
     }
 
-    @Test(arguments: Engine.all) func declaration_refusedAtItsEnd_leavesNothing(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_refusedAtItsEnd_leavesNothing(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         let before = try (test.store.presentState(), test.store.audit.entries().count)
         // The app gets a secret, so that the step before the last is refused.
         try Self.apply("teams: {juice: {apps: {com.juice: {}}}}", test)
-        _ = try test.store.openIDClients.issueSecret(team: "juice", clientID: "com.juice", TestStore.change)
+        _ = try test.store.openIDClients.issueSecret(
+            team: "juice", clientID: "com.juice", TestStore.change)
         let (present, lines) = try (test.store.presentState(), test.store.audit.entries().count)
         #expect(present != before.0)
         var run = DeclarationRun()
@@ -132,8 +151,12 @@ import Testing
               pear: {name: Pear, sources: [pear.example]}
               juice: {apps: {com.juice: {public: true}}}
             """, run, test.store)
-        let failure = #expect(throws: StoreFailure.self) { try run.apply(declaration, to: test.store, TestStore.change) }
-        #expect(failure?.message.hasPrefix("teams.yaml:9: team juice: app com.juice: ") == true, "\(failure?.message ?? "")")
+        let failure = #expect(throws: StoreFailure.self) {
+            try run.apply(declaration, to: test.store, TestStore.change)
+        }
+        #expect(
+            failure?.message.hasPrefix("teams.yaml:9: team juice: app com.juice: ") == true,
+            "\(failure?.message ?? "")")
         #expect(try test.store.presentState() == present)
         #expect(try test.store.audit.entries().count == lines)
     }
@@ -142,17 +165,20 @@ import Testing
         let test = try Self.world(engine)
         let (present, lines) = try (test.store.presentState(), test.store.audit.entries().count)
         let run = DeclarationRun()
-        let plan = try run.rehearse(Self.read(Self.all, run, test.store), on: test.store, TestStore.change)
+        let plan = try run.rehearse(
+            Self.read(Self.all, run, test.store), on: test.store, TestStore.change)
         #expect(plan.changes.count == 16)
         #expect(try test.store.presentState() == present)
         #expect(try test.store.audit.entries().count == lines)
         #expect(try !test.store.identityKeys.algorithms().contains(.rs256))
     }
 
-    @Test(arguments: Engine.all) func declaration_pruned_removesUndeclared(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_pruned_removesUndeclared(_ engine: Engine) throws
+    {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)
-        let kept = "teams: {juice: {sources: [juice.example], apps: {com.juice: {redirect_uris: []}}, policy: null}}"
+        let kept =
+            "teams: {juice: {sources: [juice.example], apps: {com.juice: {redirect_uris: []}}, policy: null}}"
         let plan = try Self.apply(kept, test)
         #expect(plan.changes.isEmpty && plan.kept.count == 7, "\(plan.text(isApplied: true))")
         #expect(try Self.apply(kept, test, prunes: true).count(.remove) == 7)
@@ -163,15 +189,24 @@ import Testing
     }
 
     /// A source and its pairing with an envelope domain are separate: removing one keeps the other.
-    @Test(arguments: Engine.all) func declaration_sourceWithEnvelope_isSeparate(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_sourceWithEnvelope_isSeparate(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
-        try Self.apply("teams: {juice: {sources: [a.example, {source: a.example, envelope: b.example}]}}", test)
-        try Self.apply("teams: {juice: {sources: [{source: a.example, envelope: b.example}]}}", test, prunes: true)
-        #expect(try test.store.sources.sources(team: "juice").map(\.envelopeDomain) == ["b.example"])
+        try Self.apply(
+            "teams: {juice: {sources: [a.example, {source: a.example, envelope: b.example}]}}", test
+        )
+        try Self.apply(
+            "teams: {juice: {sources: [{source: a.example, envelope: b.example}]}}", test,
+            prunes: true)
+        #expect(
+            try test.store.sources.sources(team: "juice").map(\.envelopeDomain) == ["b.example"])
     }
 
     /// Removing the mail endpoint must not remove the endpoint of the team's apps.
-    @Test(arguments: Engine.all) func declaration_mailEndpoint_isSeparateFromApps(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_mailEndpoint_isSeparateFromApps(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {endpoint: https://juice.example/mail}}", test)
         let apps = "apps: {com.juice: {endpoint: https://juice.example/apps}}"
@@ -179,30 +214,43 @@ import Testing
         let text = DeclarationWriter.text(try test.store.presentState())
         #expect(text.contains("juice.example/mail") && text.contains("juice.example/apps"))
         #expect(try Self.apply(text, test, prunes: true).changes.isEmpty)
-        #expect(try Self.apply("teams: {juice: {endpoint: null, \(apps)}}", test, prunes: true).count(.remove) == 1)
-        #expect(try test.store.endpoints.endpoints(team: "juice").map(\.url.description) == ["https://juice.example/apps"])
+        #expect(
+            try Self.apply("teams: {juice: {endpoint: null, \(apps)}}", test, prunes: true).count(
+                .remove) == 1)
+        #expect(
+            try test.store.endpoints.endpoints(team: "juice").map(\.url.description) == [
+                "https://juice.example/apps"
+            ])
     }
 
-    @Test(arguments: Engine.all) func declaration_teamWithUsers_isPrunedOnlyIfConfirmed(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_teamWithUsers_isPrunedOnlyIfConfirmed(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {}, pear: {name: Pear}}", test)
         try test.user("jane")
         _ = try test.address("jane", team: "pear")
         expectRefusal(.unmet) { try Self.apply("teams: {juice: {}}", test, prunes: true) }
         #expect(try test.store.teams.dependents("pear").addresses == 1)
-        #expect(try Self.apply("teams: {juice: {}}", test, prunes: true, yes: true).count(.remove) == 1)
+        #expect(
+            try Self.apply("teams: {juice: {}}", test, prunes: true, yes: true).count(.remove) == 1)
         // A declaration contains nothing about users.
         let text = DeclarationWriter.text(try test.store.presentState())
         #expect(!text.contains("jane") && !text.contains("home.example"))
     }
 
-    @Test(arguments: Engine.all) func declaration_appliedConcurrently_addsOnce(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func declaration_appliedConcurrently_addsOnce(
+        _ engine: Engine
+    ) async throws {
         let test = try Self.world(engine)
         let added = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<4 {
                 group.addTask {
                     try await withCheckedThrowingContinuation { continuation in
-                        Thread { continuation.resume(with: Result { try Self.apply(Self.all, test).count(.add) }) }.start()
+                        Thread {
+                            continuation.resume(
+                                with: Result { try Self.apply(Self.all, test).count(.add) })
+                        }.start()
                     }
                 }
             }
@@ -212,7 +260,9 @@ import Testing
     }
 
     /// An export contains no app secret, no key and no hash of one.
-    @Test(arguments: Engine.all) func declaration_secretsAndKeys_areNotExported(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func declaration_secretsAndKeys_areNotExported(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)
         let (secret, issued) = try test.store.openIDClients.issueSecret(
@@ -220,6 +270,8 @@ import Testing
         let key = try test.store.apiKeys.issue(
             team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "a note", TestStore.change)
         let text = DeclarationWriter.text(try test.store.presentState())
-        for part in [secret, issued.name, "\(key.text)", key.key.id, "a note"] { #expect(!text.contains(part)) }
+        for part in [secret, issued.name, "\(key.text)", key.key.id, "a note"] {
+            #expect(!text.contains(part))
+        }
     }
 }

@@ -4,8 +4,8 @@ import Accounts
 import Administration
 import Foundation
 import InternetMessage
-import Testing
 import TestSupport
+import Testing
 
 @Suite(.blocking) struct ImportBatchTests {
     /// Rows with repeated users, inboxes, subjects and addresses, of which some must be refused.
@@ -19,32 +19,40 @@ import TestSupport
             let other = isAlone ? "r\(row)" : "k\(number(8))"
             let app: String? = number(3) == 0 ? nil : number(9) == 0 ? "com.none" : "com.juice"
             let sub: String? = number(2) == 0 ? nil : "sub.\(other)"
-            let address: AddrSpec? = number(2) == 0 ? nil : try AddrSpec.typed("a\(other)x@relay.example")
+            let address: AddrSpec? =
+                number(2) == 0 ? nil : try AddrSpec.typed("a\(other)x@relay.example")
             let status: Int? = number(2) == 0 ? nil : number(3)
             let account = ImportRow.Account(
-                team: number(9) == 0 ? "nobody" : "juice", app: app, sub: sub, address: address, isForwardingOn: number(3) > 0,
-                sharesName: number(2) == 0, realUserStatus: status, since: number(2) == 0 ? nil : TestStore.now - 5)
+                team: number(9) == 0 ? "nobody" : "juice", app: app, sub: sub, address: address,
+                isForwardingOn: number(3) > 0,
+                sharesName: number(2) == 0, realUserStatus: status,
+                since: number(2) == 0 ? nil : TestStore.now - 5)
             let isReplyOnly = number(9) == 0
             // A row with both is refused when it is read.
             let inbox = ImportRow.Inbox(
-                address: try TestStore.inbox("\(other)@\(number(20) == 0 ? "relay" : "home").example"),
+                address: try TestStore.inbox(
+                    "\(other)@\(number(20) == 0 ? "relay" : "home").example"),
                 isVerified: number(2) == 0,
                 isDefault: !isReplyOnly && number(3) == 0, isReplyOnly: isReplyOnly)
             return ImportRow(
-                user: number(20) == 0 ? "not valid" : key, name: number(3) == 0 ? "Name \(other)" : nil,
+                user: number(20) == 0 ? "not valid" : key,
+                name: number(3) == 0 ? "Name \(other)" : nil,
                 inbox: number(12) == 0 ? nil : inbox, account: number(4) > 0 ? account : nil)
         }
     }
 
     private static func store(_ engine: Engine) throws -> TestStore {
         let test = try TestStore(engine)
-        _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
+        _ = try test.store.apps.add(
+            team: "juice", clientID: "com.juice", group: nil, TestStore.change)
         // A retired name, and an existing user.
         let first = ImportRow(
             user: "before", name: nil,
             inbox: ImportRow.Inbox(
-                address: try TestStore.inbox("k7@home.example"), isVerified: true, isDefault: false, isReplyOnly: false),
-            account: ImportRow.Account(team: "juice", sub: "sub.k7", address: try AddrSpec.typed("ak7x@relay.example")))
+                address: try TestStore.inbox("k7@home.example"), isVerified: true, isDefault: false,
+                isReplyOnly: false),
+            account: ImportRow.Account(
+                team: "juice", sub: "sub.k7", address: try AddrSpec.typed("ak7x@relay.example")))
         _ = try test.store.imports.apply([first], TestStore.change)
         let account = try #require(try test.store.accounts.accounts().first)
         try test.store.accounts.delete(account: account.number, TestStore.change)
@@ -93,7 +101,9 @@ import TestSupport
         }
     }
 
-    @Test(arguments: Engine.all) func importBatch_rowsTogether_equalOneByOne(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func importBatch_rowsTogether_equalOneByOne(
+        _ engine: Engine
+    ) throws {
         for seed in 1...(engine.name == "sqlite" ? 12 : 4) {
             let rows = try Self.rows(UInt64(seed), 60)
             let (together, single) = (try Self.store(engine), try Self.store(engine))
@@ -107,15 +117,18 @@ import TestSupport
     }
 
     /// Without batches, every row would need some twenty round trips.
-    @Test(arguments: Engine.all) func importBatch_newRows_takeFewStatements(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func importBatch_newRows_takeFewStatements(_ engine: Engine) throws
+    {
         let test = try Self.store(engine)
         let recorder = RecordingDatabase(test.database)
-        let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let store = Store(
+            database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
         let rows = try (0..<128).map { number in
             ImportRow(
                 user: "u\(number)", name: "Name",
                 inbox: ImportRow.Inbox(
-                    address: try TestStore.inbox("u\(number)@home.example"), isVerified: true, isDefault: false,
+                    address: try TestStore.inbox("u\(number)@home.example"), isVerified: true,
+                    isDefault: false,
                     isReplyOnly: false),
                 account: ImportRow.Account(team: "juice", app: "com.juice"))
         }
@@ -125,10 +138,13 @@ import TestSupport
     }
 
     /// The number of rows to import; a higher number than in `make test` is for measurements.
-    private static let count = ProcessInfo.processInfo.environment["POSTERN_IMPORT"].flatMap { Int($0) } ?? 900
+    private static let count =
+        ProcessInfo.processInfo.environment["POSTERN_IMPORT"].flatMap { Int($0) } ?? 900
 
     /// Rows are imported while users sign up, and all of them are in the store afterwards.
-    @Test(arguments: Engine.all) func importBatch_duringSignUps_isComplete(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func importBatch_duringSignUps_isComplete(
+        _ engine: Engine
+    ) async throws {
         let test = try Self.store(engine)
         let store = test.store
         async let signedUp: Int = withCheckedThrowingContinuation { continuation in
@@ -149,7 +165,8 @@ import TestSupport
                 ImportRow(
                     user: "u\(number)", name: "Name",
                     inbox: ImportRow.Inbox(
-                        address: try TestStore.inbox("u\(number)@home.example"), isVerified: true, isDefault: false,
+                        address: try TestStore.inbox("u\(number)@home.example"), isVerified: true,
+                        isDefault: false,
                         isReplyOnly: false),
                     account: ImportRow.Account(team: "juice", app: "com.juice"))
             }
@@ -161,14 +178,19 @@ import TestSupport
                 #expect(counts.accounts == 1)
             }
         }
-        if Self.count > 900 { print("\(engine): \(Self.count) rows in \(ContinuousClock.now - start)") }
+        if Self.count > 900 {
+            print("\(engine): \(Self.count) rows in \(ContinuousClock.now - start)")
+        }
         let others = try await signedUp
         for table in ["inboxes", "users"] {
             #expect(
-                try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self) == Int64(Self.count + others + 1))
+                try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self)
+                    == Int64(Self.count + others + 1))
         }
         for table in ["accounts", "grants", "relay_addresses"] {
-            #expect(try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self) == Int64(Self.count + others))
+            #expect(
+                try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self)
+                    == Int64(Self.count + others))
         }
     }
 }

@@ -28,16 +28,22 @@ struct PostgresPipelineTests {
 
         /// The count by another connection.
         func count() throws -> String {
-            try server.psql("SELECT COUNT(*) FROM \"\(schema)\".teams").trimmingCharacters(in: .whitespacesAndNewlines)
-        }
-        func psqlAdd(_ name: String) throws {
-            try server.psql("INSERT INTO \"\(schema)\".teams (handle, name, created_at) VALUES ('\(name)', 'x', 1)")
-        }
-        func state(_ backend: Int64) throws -> String {
-            try server.psql("SELECT state FROM pg_stat_activity WHERE pid = \(backend)").trimmingCharacters(
+            try server.psql("SELECT COUNT(*) FROM \"\(schema)\".teams").trimmingCharacters(
                 in: .whitespacesAndNewlines)
         }
-        func cut(_ backend: Int64) throws { try server.psql("SELECT pg_terminate_backend(\(backend), 60000)") }
+        func psqlAdd(_ name: String) throws {
+            try server.psql(
+                "INSERT INTO \"\(schema)\".teams (handle, name, created_at) VALUES ('\(name)', 'x', 1)"
+            )
+        }
+        func state(_ backend: Int64) throws -> String {
+            try server.psql("SELECT state FROM pg_stat_activity WHERE pid = \(backend)")
+                .trimmingCharacters(
+                    in: .whitespacesAndNewlines)
+        }
+        func cut(_ backend: Int64) throws {
+            try server.psql("SELECT pg_terminate_backend(\(backend), 60000)")
+        }
     }
 
     private static let insert = "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, 1)"
@@ -60,10 +66,12 @@ struct PostgresPipelineTests {
                         pattern & (1 << column) == 0 ? .null : .integer(Int64(column)),
                     ]
                 }
-                try connection.run("INSERT INTO teams (handle, name, created_at, removed_at) VALUES \(rows: rows)")
+                try connection.run(
+                    "INSERT INTO teams (handle, name, created_at, removed_at) VALUES \(rows: rows)")
             }
         }
-        let marked: Int64? = try world.database.value("SELECT COUNT(*) FROM teams WHERE removed_at IS NOT NULL")
+        let marked: Int64? = try world.database.value(
+            "SELECT COUNT(*) FROM teams WHERE removed_at IS NOT NULL")
         #expect(marked == (0..<1_200).reduce(Int64(0)) { $0 + Int64($1.nonzeroBitCount) })
     }
 
@@ -96,7 +104,9 @@ struct PostgresPipelineTests {
         #expect(try world.database.value("SELECT COUNT(*) FROM teams", Int64.self) == 1)
     }
 
-    @Test("The connection is given back before the end of a read is answered, and is then in no transaction")
+    @Test(
+        "The connection is given back before the end of a read is answered, and is then in no transaction"
+    )
     func read_ended_leavesConnectionIdle() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
@@ -116,20 +126,28 @@ struct PostgresPipelineTests {
         let backend = try world.database.read(Self.backend)
         #expect(try world.database.read { _ in 1 } == 1)
         #expect(try world.database.write(.durable) { _ in 2 } == 2)
-        #expect(throws: CancellationError.self) { try world.database.write(.relaxed) { _ in throw CancellationError() } }
+        #expect(throws: CancellationError.self) {
+            try world.database.write(.relaxed) { _ in throw CancellationError() }
+        }
         #expect(try world.database.read(Self.backend) == backend)
         try wait("the backend is idle", atMost: 90) { try world.state(backend) == "idle" }
     }
 
-    @Test("A first statement that fails, in preparation or in execution, spoils neither the connection nor the next transaction")
+    @Test(
+        "A first statement that fails, in preparation or in execution, spoils neither the connection nor the next transaction"
+    )
     func transaction_firstStatementFails_leavesConnectionUsable() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         let backend = try world.database.read(Self.backend)
         for broken in ["SELECT nothing FROM nowhere", "SELECT 1 / 0", "SELEKT"] {
             for _ in 0..<2 {
-                #expect(throws: StoreFailure.permanent(.statement)) { try world.database.rows(broken, []) }
-                #expect(throws: StoreFailure.permanent(.statement)) { try world.database.read { try $0.rows(broken, []) } }
+                #expect(throws: StoreFailure.permanent(.statement)) {
+                    try world.database.rows(broken, [])
+                }
+                #expect(throws: StoreFailure.permanent(.statement)) {
+                    try world.database.read { try $0.rows(broken, []) }
+                }
                 #expect(throws: StoreFailure.permanent(.statement)) {
                     try world.database.write(.durable) { try $0.rows(broken, []) }
                 }
@@ -144,13 +162,17 @@ struct PostgresPipelineTests {
             }
             try world.database.read { connection in
                 _ = try? connection.rows(broken, [])
-                #expect(throws: StoreFailure.permanent(.statement)) { try connection.rows("SELECT 1") }
+                #expect(throws: StoreFailure.permanent(.statement)) {
+                    try connection.rows("SELECT 1")
+                }
             }
             #expect(try world.database.read(Self.backend) == backend)
         }
         #expect(try world.count() == "0")
         // A statement that could not be prepared can be prepared after its table is created.
-        try world.database.write(.durable) { try $0.runScript("CREATE TABLE nowhere (nothing BIGINT)") }
+        try world.database.write(.durable) {
+            try $0.runScript("CREATE TABLE nowhere (nothing BIGINT)")
+        }
         #expect(try world.database.rows("SELECT nothing FROM nowhere").isEmpty)
         try world.database.write(.durable) { _ = try $0.run(Self.insert, [.text("b")]) }
         #expect(try world.count() == "1")
@@ -159,19 +181,26 @@ struct PostgresPipelineTests {
     @Test func read_withChange_isRefused() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
-        #expect(throws: (any Error).self) { try world.database.rows(Self.insert + " RETURNING id", [.text("a")]) }
-        #expect(throws: (any Error).self) { try world.database.read { try $0.run(Self.insert, [.text("a")]) } }
+        #expect(throws: (any Error).self) {
+            try world.database.rows(Self.insert + " RETURNING id", [.text("a")])
+        }
+        #expect(throws: (any Error).self) {
+            try world.database.read { try $0.run(Self.insert, [.text("a")]) }
+        }
         #expect(try world.count() == "0")
         try world.database.write(.relaxed) { _ = try $0.run(Self.insert, [.text("a")]) }
         #expect(try world.count() == "1")
     }
 
     @Test(
-        "A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one")
+        "A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one"
+    )
     func transaction_connectionCut_leavesNothing() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
-        func cut(_ connection: any DatabaseConnection) throws { try world.cut(Self.backend(connection)) }
+        func cut(_ connection: any DatabaseConnection) throws {
+            try world.cut(Self.backend(connection))
+        }
         var error = #expect(throws: StoreFailure.self) {
             try world.database.read { connection in
                 try cut(connection)
@@ -214,12 +243,15 @@ struct PostgresPipelineTests {
         defer { try? world.database.close() }
         #expect(throws: CancellationError.self) {
             try world.database.write(.durable) { connection in
-                try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")
+                try connection.runScript(
+                    "CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")
                 try connection.run("INSERT INTO two VALUES (\(1))")
                 throw CancellationError()
             }
         }
-        #expect(throws: StoreFailure.permanent(.statement)) { try world.database.rows("SELECT id FROM two") }
+        #expect(throws: StoreFailure.permanent(.statement)) {
+            try world.database.rows("SELECT id FROM two")
+        }
         try world.database.write(.durable) { connection in
             try connection.run(Self.insert, [.text("a")])
             try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")

@@ -13,15 +13,19 @@ struct PostgresPoolTests {
     /// A server that accepts `limit` connections of a user without rights, and a database of that
     /// user. Superusers can still connect.
     private func withServer(
-        limit: Int, connections: Int, _ body: (PostgresServer, () throws -> PostgresDatabase) throws -> Void
+        limit: Int, connections: Int,
+        _ body: (PostgresServer, () throws -> PostgresDatabase) throws -> Void
     ) throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
-        try server.psql("CREATE USER relay CONNECTION LIMIT \(limit); CREATE TABLE t (n BIGINT); GRANT ALL ON t TO relay")
+        try server.psql(
+            "CREATE USER relay CONNECTION LIMIT \(limit); CREATE TABLE t (n BIGINT); GRANT ALL ON t TO relay"
+        )
         try body(server) {
             var settings = PostgresDatabase.Settings()
             settings.connections = connections
             settings.timeout = 60
-            return try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings)
+            return try PostgresDatabase(
+                url: "postgresql://relay@\(server.host)/postgres", settings: settings)
         }
     }
 
@@ -30,7 +34,9 @@ struct PostgresPoolTests {
     }
 
     /// Runs each body on a separate thread; returns the result of each.
-    private func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [(any Error)?] {
+    private func together(
+        _ count: Int, _ body: @escaping @Sendable (Int) throws -> Void
+    ) -> [(any Error)?] {
         let results = Mutex([(any Error)?]())
         let group = DispatchGroup()
         for number in 0..<count {
@@ -38,7 +44,11 @@ struct PostgresPoolTests {
             Thread.detachNewThread {
                 let result = Result { try body(number) }
                 results.withLock { all in
-                    if case .failure(let error) = result { all.append(error) } else { all.append(nil) }
+                    if case .failure(let error) = result {
+                        all.append(error)
+                    } else {
+                        all.append(nil)
+                    }
                 }
                 group.leave()
             }
@@ -106,7 +116,8 @@ struct PostgresPoolTests {
                     let thread = Mutex("")
                     ended.enter()
                     Thread.detachNewThread {
-                        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+                        let link = try? FileManager.default.destinationOfSymbolicLink(
+                            atPath: "/proc/thread-self")
                         thread.withLock { $0 = link ?? "" }
                         do {
                             try database.read { connection in
@@ -131,7 +142,8 @@ struct PostgresPoolTests {
 
     /// Decisions must not get every returned connection, because requests on a full server would
     /// get none.
-    @Test(arguments: [2, 3]) func pool_endlessDecisionsOnFullServer_servesOthers(limit: Int) throws {
+    @Test(arguments: [2, 3]) func pool_endlessDecisionsOnFullServer_servesOthers(limit: Int) throws
+    {
         try withServer(limit: limit, connections: 10) { _, open in
             let database = try open()
             defer { try? database.close() }
@@ -146,7 +158,9 @@ struct PostgresPoolTests {
                 }
             }
             let errors = together(4) { _ in
-                for _ in 0..<10 { try WriteQueue.$isOnSharedThread.withValue(true) { try Self.add(database) } }
+                for _ in 0..<10 {
+                    try WriteQueue.$isOnSharedThread.withValue(true) { try Self.add(database) }
+                }
             }
             isOver.withLock { $0 = true }
             decisions.wait()
@@ -184,9 +198,13 @@ struct PostgresPoolTests {
             let error = #expect(throws: StoreFailure.self) {
                 var settings = PostgresDatabase.Settings()
                 settings.timeout = 0.2
-                try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings).close()
+                try PostgresDatabase(
+                    url: "postgresql://relay@\(server.host)/postgres", settings: settings
+                ).close()
             }
-            #expect(error?.message.contains("too many connections") == true, "\(String(describing: error))")
+            #expect(
+                error?.message.contains("too many connections") == true,
+                "\(String(describing: error))")
         }
     }
 
@@ -201,8 +219,11 @@ struct PostgresPoolTests {
             // All must be open before they are ended. One that is opened a moment later would be
             // found usable, and the others idle.
             try wait("three connections", atMost: 60) { try server.psql(count).contains("open=3") }
-            let before = try server.psql("SELECT 'at ' || now()").trimmingCharacters(in: .whitespacesAndNewlines).dropFirst(3)
-            try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
+            let before = try server.psql("SELECT 'at ' || now()").trimmingCharacters(
+                in: .whitespacesAndNewlines
+            ).dropFirst(3)
+            try server.psql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
             // The next caller finds out.
             _ = try? database.rows("SELECT 1")
             try wait("three new connections", atMost: 60) {

@@ -10,7 +10,8 @@ struct PostgresServerTests {
     @Test("A server that a thread started outlives the thread: it vanished in the middle of a run")
     func server_startingThreadEnded_staysUp() async throws {
         let binaries = try #require(PostgresServer.installed)
-        let server = try await withCheckedThrowingContinuation { (done: CheckedContinuation<PostgresServer, any Error>) in
+        let server = try await withCheckedThrowingContinuation {
+            (done: CheckedContinuation<PostgresServer, any Error>) in
             // The parent-death signal is sent when the starting thread ends, so this test needs a
             // thread that ends.
             Thread { done.resume(with: Result { try PostgresServer(binaries: binaries) }) }.start()
@@ -32,8 +33,11 @@ struct PostgresServerTests {
     func server_abandoned_leavesNoProcessOrFolder() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let pid = try #require(
-            try String(contentsOf: server.folder.appendingPathComponent("data/postmaster.pid"), encoding: .utf8)
-                .split(separator: "\n").first.flatMap { Int32($0) })
+            try String(
+                contentsOf: server.folder.appendingPathComponent("data/postmaster.pid"),
+                encoding: .utf8
+            )
+            .split(separator: "\n").first.flatMap { Int32($0) })
         server.abandon()
         #expect(kill(pid, 0) != 0)
         #expect(!FileManager.default.fileExists(atPath: server.folder.path))

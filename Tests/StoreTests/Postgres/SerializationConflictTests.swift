@@ -1,8 +1,8 @@
 // Many concurrent changes of different accounts on one PostgreSQL: how often one must be repeated
 // because of a conflict.
 
-import Database
 import Accounts
+import Database
 import Decisions
 import Events
 import Foundation
@@ -25,7 +25,9 @@ struct SerializationConflictTests {
         _ = try Migrator().migrate(database, now: 1)
         try database.write(.durable) { connection in
             try connection.run("CREATE TABLE ring (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)")
-            for row in 0..<rows { try connection.run("INSERT INTO ring VALUES (?1, 0)", [.integer(Int64(row))]) }
+            for row in 0..<rows {
+                try connection.run("INSERT INTO ring VALUES (?1, 0)", [.integer(Int64(row))])
+            }
         }
         return database
     }
@@ -33,7 +35,9 @@ struct SerializationConflictTests {
     private static func change(_ database: PostgresDatabase, row: Int) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
-            try connection.run("UPDATE ring SET value = ?2 WHERE id = ?1", [.integer(Int64(row)), .integer(last + 1)])
+            try connection.run(
+                "UPDATE ring SET value = ?2 WHERE id = ?1",
+                [.integer(Int64(row)), .integer(last + 1)])
         }
     }
 
@@ -71,8 +75,11 @@ struct SerializationConflictTests {
                     for _ in 0..<20 {
                         try database.writeAlone(.durable) { connection throws(StoreFailure) in
                             for _ in 0..<50 {
-                                let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
-                                try connection.run("UPDATE ring SET value = ?1 WHERE id = 0", [.integer(last + 1)])
+                                let last =
+                                    try connection.value("SELECT MAX(value) FROM ring", Int64.self)
+                                    ?? 0
+                                try connection.run(
+                                    "UPDATE ring SET value = ?1 WHERE id = 0", [.integer(last + 1)])
                             }
                             runs.withLock { $0 += 1 }
                         }
@@ -95,7 +102,9 @@ struct SerializationConflictTests {
                 {
                     // Its result does not matter.
                     try? database.write(.durable) { connection in
-                        try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)")
+                        try connection.run(
+                            "INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)"
+                        )
                         hangs.signal()
                         others.wait()
                         others.signal()
@@ -111,13 +120,15 @@ struct SerializationConflictTests {
                             done.enter()
                             Thread.detachNewThread {
                                 defer { done.leave() }
-                                do { for _ in 0..<15 { try Self.change(database, row: row) } } catch { Issue.record("\(error)") }
+                                do { for _ in 0..<15 { try Self.change(database, row: row) } } catch
+                                { Issue.record("\(error)") }
                             }
                         }
                         done.wait()
                     }
                 ])
-        #expect(Set(try database.values("SELECT value FROM ring WHERE id < 4", Int64.self)).count == 4)
+        #expect(
+            Set(try database.values("SELECT value FROM ring WHERE id < 4", Int64.self)).count == 4)
     }
 
     /// The server must end the transaction of a host that was stopped in the middle of a change,
@@ -171,7 +182,8 @@ struct SerializationConflictTests {
                 defer { others.signal() }
                 holds.wait()
                 let error = #expect(throws: StoreFailure.self) {
-                    try database.write(.durable, timeout: .milliseconds(100)) { connection throws(StoreFailure) in
+                    try database.write(.durable, timeout: .milliseconds(100)) {
+                        connection throws(StoreFailure) in
                         try connection.run("UPDATE ring SET value = 2 WHERE id = 0")
                     }
                 }
@@ -202,29 +214,37 @@ struct SerializationConflictTests {
     }
 
     private static func analyze(_ test: TestStore) throws {
-        try test.database.write(.relaxed) { try $0.runScript("ANALYZE accounts; ANALYZE grants; ANALYZE app_groups") }
+        try test.database.write(.relaxed) {
+            try $0.runScript("ANALYZE accounts; ANALYZE grants; ANALYZE app_groups")
+        }
     }
 
     /// While the server knows little of a table, it may read all consents to the app to find one,
     /// and then each sign-in conflicts with all others. Its statistics are from the last count,
     /// when the table had this number of consents.
-    @Test(arguments: [0, 50, 60]) func authorize_anyTableStatistics_readsNoOtherConsent(_ known: Int) throws {
+    @Test(arguments: [0, 50, 60]) func authorize_anyTableStatistics_readsNoOtherConsent(
+        _ known: Int
+    ) throws {
         let test = try TestStore(try #require(Engine.postgresAlone))
         let change = TestStore.change
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         let users = (0..<60).map { "u\($0)" }
         for user in users {
             _ = try test.store.users.add(
-                id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, change)
+                id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"),
+                isVerified: true, change)
         }
         for (number, user) in users.enumerated() {
             if number == known { try Self.analyze(test) }
-            _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), change)
+            _ = try test.store.grants.authorize(
+                AuthorizationRequest(clientID: "com.juice", userID: user), change)
         }
         if users.count == known { try Self.analyze(test) }
-        let locks = try test.store.grants.addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+        let locks = try test.store.grants.addresses.events.write(at: change.now) {
+            connection, tracker throws(StoreFailure) in
             _ = try test.store.grants.authorize(
-                connection, tracker, AuthorizationRequest(clientID: "com.juice", userID: "u7"), change)
+                connection, tracker, AuthorizationRequest(clientID: "com.juice", userID: "u7"),
+                change)
             return try connection.values(
                 """
                 SELECT c.relname || ' ' || l.locktype || ' ' || COUNT(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
@@ -243,7 +263,8 @@ struct SerializationConflictTests {
         let test = try TestStore(try #require(Engine.postgresAlone))
         let (store, change, now) = (test.store, TestStore.change, TestStore.now)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
-        try store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: "https://juice.example/in", change)
+        try store.clients.addRedirect(
+            team: "juice", clientID: "com.juice", uri: "https://juice.example/in", change)
         try test.database.write(.relaxed) {
             try $0.runScript(
                 """
@@ -255,30 +276,38 @@ struct SerializationConflictTests {
         let client = try #require(try store.clients.client("com.juice"))
         for number in 0..<40 {
             try test.user("u\(number)")
-            _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), change)
+            _ = try store.grants.authorize(
+                AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), change)
         }
         let locks = try test.database.write(.relaxed) { connection throws(StoreFailure) in
             _ = try connection.rows("SELECT 1")
             let code = try store.provider.authorize(
                 ProviderAuthorization(
-                    grant: AuthorizationRequest(clientID: "com.juice", userID: "u7"), redirectURI: "https://juice.example/in",
-                    scopes: ["openid", "email"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: now), change
+                    grant: AuthorizationRequest(clientID: "com.juice", userID: "u7"),
+                    redirectURI: "https://juice.example/in",
+                    scopes: ["openid", "email"], nonce: nil, challenge: nil, orgID: nil,
+                    authenticatedAt: now), change
             ) { $0.code }
             let outcome = try store.provider.redeem(
-                code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: now
+                code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil,
+                now: now
             ) { $0 }
             guard case .issued(let tokens) = outcome, let refresh = tokens.refreshToken else {
                 throw .permanent(.unexpectedData, "no tokens were issued")
             }
             guard
-                case .issued = try store.provider.refresh(token: refresh, client: client, dailyLimit: 5, now: now, finish: { $0 })
+                case .issued = try store.provider.refresh(
+                    token: refresh, client: client, dailyLimit: 5, now: now, finish: { $0 })
             else { throw .permanent(.unexpectedData, "no token was issued") }
-            guard try store.provider.userInfo(accessToken: tokens.accessToken, now: now) != nil else {
+            guard try store.provider.userInfo(accessToken: tokens.accessToken, now: now) != nil
+            else {
                 throw .permanent(.unexpectedData, "the token names no user")
             }
             let key = [UInt8](repeating: 7, count: 32)
-            _ = try store.idempotency.claim(team: team, endpoint: "e", key: key, body: key, now: now)
-            try store.idempotency.finish(team: team, endpoint: "e", key: key, begunAt: now, answer: "{}")
+            _ = try store.idempotency.claim(
+                team: team, endpoint: "e", key: key, body: key, now: now)
+            try store.idempotency.finish(
+                team: team, endpoint: "e", key: key, begunAt: now, answer: "{}")
             _ = try store.checks.label(decision: "none", team: team, .legitimate, now: now)
             return try connection.values(
                 """
@@ -287,12 +316,14 @@ struct SerializationConflictTests {
                 """, String.self)
         }
         let narrow: Set = [
-            "accounts_pkey", "authorization_codes_pkey", "refresh_tokens_token_hash_key", "idempotency_keys_pkey",
+            "accounts_pkey", "authorization_codes_pkey", "refresh_tokens_token_hash_key",
+            "idempotency_keys_pkey",
             "decisions_decision_id_key",
         ]
         #expect(narrow.isSubset(of: locks), "locks are seen: \(locks)")
         let wide: Set = [
-            "accounts_team", "grants_group", "refresh_tokens_app", "decisions_team", "idempotency_keys_time",
+            "accounts_team", "grants_group", "refresh_tokens_app", "decisions_team",
+            "idempotency_keys_time",
             "accounts_team_id_user_id_key", "inboxes_verified", "app_groups_team",
         ]
         #expect(wide.intersection(locks).isEmpty)
@@ -310,15 +341,19 @@ struct SerializationConflictTests {
         let database = try PostgresDatabase(url: server.url(schema: "relay"), settings: settings)
         defer { try? database.close() }
         _ = try Migrator().migrate(database, now: 1)
-        let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let store = Store(
+            database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
         let change = TestStore.change
         _ = try store.teams.add(id: "juice", name: "Juice", change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
-        let endpoint = try store.endpoints.set(team: "juice", app: nil, url: EndpointURL("https://hooks.example/"), change)
+        let endpoint = try store.endpoints.set(
+            team: "juice", app: nil, url: EndpointURL("https://hooks.example/"), change)
         let addresses = try (0..<users).map { number in
             _ = try store.users.add(
-                id: "u\(number)", name: nil, inbox: TestStore.inbox("u\(number)@home.example"), isVerified: true, change)
-            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address.address
+                id: "u\(number)", name: nil, inbox: TestStore.inbox("u\(number)@home.example"),
+                isVerified: true, change)
+            return try store.addresses.issue(team: "juice", user: "u\(number)", change).address
+                .address
         }
         try server.psql("ANALYZE")
         let before = database.repetitions
@@ -334,14 +369,19 @@ struct SerializationConflictTests {
             do {
                 let lease = try #require(
                     try store.leases.take(
-                        OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease), holder: "test"))
+                        OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease),
+                        holder: "test"))
                 var now = TestStore.now
                 while true {
                     changed.wait()
                     let isLast = isOver.withLock { $0 }
                     let due = try #require(
-                        try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
-                    #expect(try store.outbox.recordResults(due.map { DeliveryResult($0) }, under: lease, now: now))
+                        try store.outbox.due(
+                            endpoint: endpoint.number, now: now, isProbe: false, limit: 256,
+                            under: lease))
+                    #expect(
+                        try store.outbox.recordResults(
+                            due.map { DeliveryResult($0) }, under: lease, now: now))
                     _ = try store.leases.renew(lease)
                     delivered.withLock { $0 += due.count }
                     now += 1
@@ -358,7 +398,8 @@ struct SerializationConflictTests {
                 do {
                     for round in 0..<rounds {
                         for user in stride(from: lane, to: users, by: lanes) {
-                            try store.addresses.setForwarding(addresses[user], on: round % 2 == 1, change)
+                            try store.addresses.setForwarding(
+                                addresses[user], on: round % 2 == 1, change)
                             changed.signal()
                         }
                     }
@@ -374,16 +415,21 @@ struct SerializationConflictTests {
         let repeated = (database.repetitions - before) * 1000 / count
         print("contention: \(repeated) repetitions for 1,000 changes, beside deliveries")
         if ProcessInfo.processInfo.environment["POSTERN_CONTENTION_LOG"] != nil {
-            let log = try String(contentsOf: server.folder.appendingPathComponent("server.log"), encoding: .utf8)
+            let log = try String(
+                contentsOf: server.folder.appendingPathComponent("server.log"), encoding: .utf8)
             var counts: [String: Int] = [:]
             var isConflict = false
             for line in log.split(separator: "\n") {
-                if line.contains("ERROR:") { isConflict = line.contains("could not serialize") || line.contains("deadlock") }
+                if line.contains("ERROR:") {
+                    isConflict = line.contains("could not serialize") || line.contains("deadlock")
+                }
                 if isConflict, let start = line.range(of: "STATEMENT:  ") {
                     counts[String(line[start.upperBound...].prefix(90)), default: 0] += 1
                 }
             }
-            for (statement, count) in counts.sorted(by: { $0.value > $1.value }).prefix(12) { print("  \(count) \(statement)") }
+            for (statement, count) in counts.sorted(by: { $0.value > $1.value }).prefix(12) {
+                print("  \(count) \(statement)")
+            }
         }
         // Some 150 to 210 on a fast machine, for rows on the same page of an index. Each further
         // round of a change counts.

@@ -1,19 +1,21 @@
 // Signing keys: when each may sign, and that they are sealed.
 
-import Database
 import Accounts
+import Database
+import Foundation
 import MailAuth
 import Relay
-import Foundation
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct DKIMKeyRepositoryTests {
-    private static let pem = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSByZWxheQ==\n-----END PRIVATE KEY-----\n"
+    private static let pem =
+        "-----BEGIN PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSByZWxheQ==\n-----END PRIVATE KEY-----\n"
 
     /// Adds a key; the store does not read the text.
     private func add(
-        _ test: TestStore, _ selector: String, _ algorithm: DKIMAlgorithm = .rsa, domain: String = "relay.example",
+        _ test: TestStore, _ selector: String, _ algorithm: DKIMAlgorithm = .rsa,
+        domain: String = "relay.example",
         isActive: Bool = false
     ) throws -> DKIMKey {
         try test.store.dkimKeys.add(
@@ -26,7 +28,9 @@ import Testing
         try test.store.dkimKeys.signingKeys().keys.map { "\($0.key.domain)/\($0.key.selector)" }
     }
 
-    @Test(arguments: Engine.all) func dkimKey_rotation_hasOneActivePerAlgorithm(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_rotation_hasOneActivePerAlgorithm(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let first = try add(test, "s1")
@@ -73,13 +77,15 @@ import Testing
     }
 
     /// The record of a key must not be removed soon after its last signature.
-    @Test(arguments: Engine.all) func dkimKey_recentlyReplaced_isNotRetired(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_recentlyReplaced_isNotRetired(_ engine: Engine) throws
+    {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let first = try add(test, "s1", isActive: true)
         _ = try keys.activate(try add(test, "s2").number, TestStore.change)
         func retire(after seconds: Int64) throws -> DKIMKey {
-            try keys.retire(first.number, force: false, Change(actor: "uid:0", now: TestStore.now + seconds))
+            try keys.retire(
+                first.number, force: false, Change(actor: "uid:0", now: TestStore.now + seconds))
         }
         expectRefusal(.unmet) { _ = try retire(after: 120) }
         expectRefusal(.unmet) { _ = try retire(after: DKIMKeyRepository.publicationAfterUse - 1) }
@@ -104,16 +110,21 @@ import Testing
         #expect(try keys.signingKeys().revision == seen.last)
     }
 
-    @Test(arguments: Engine.all) func dkimKey_selectorOrDomain_mustBeValidAndUnique(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_selectorOrDomain_mustBeValidAndUnique(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         _ = try add(test, "s1")
         #expect(try keys.key(selector: "S1", domain: nil).domain == "relay.example")
         _ = try add(test, "s1", domain: "Old-Relay.example")
         expectRefusal(.unmet) { _ = try keys.key(selector: "s1", domain: nil) }
-        #expect(try keys.key(selector: "s1", domain: "OLD-relay.example").domain == "old-relay.example")
+        #expect(
+            try keys.key(selector: "s1", domain: "OLD-relay.example").domain == "old-relay.example")
         expectRefusal(.notFound) { _ = try keys.key(selector: "s2", domain: nil) }
-        for selector in ["", "-a", "a-", "a..b", ".a", "a_b", "é", String(repeating: "a", count: 64)] {
+        for selector in [
+            "", "-a", "a-", "a..b", ".a", "a_b", "é", String(repeating: "a", count: 64),
+        ] {
             expectRefusal(.invalid) { _ = try add(test, selector) }
         }
         expectRefusal(.invalid) { _ = try add(test, "s9", domain: "elsewhere.example") }
@@ -121,17 +132,21 @@ import Testing
         expectRefusal(.limit) { _ = try add(test, "one-too-many") }
     }
 
-    @Test(arguments: Engine.all) func dkimKey_privateKey_isSealedAndBoundToItsName(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func dkimKey_privateKey_isSealedAndBoundToItsName(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys
         let first = try add(test, "s1", isActive: true)
         let second = try add(test, "s2")
         #expect(try keys.privateKey(first).pem == Self.pem + "s1")
         #expect(!"\(try keys.privateKey(first))".contains("PRIVATE KEY-"))
-        let files = try FileManager.default.contentsOfDirectory(at: test.folder.url, includingPropertiesForKeys: nil)
+        let files = try FileManager.default.contentsOfDirectory(
+            at: test.folder.url, includingPropertiesForKeys: nil)
         for file in files {
             #expect(
-                try Data(contentsOf: file).range(of: Data("c2VjcmV0".utf8)) == nil, "the key stands in \(file.lastPathComponent)")
+                try Data(contentsOf: file).range(of: Data("c2VjcmV0".utf8)) == nil,
+                "the key stands in \(file.lastPathComponent)")
         }
         try test.database.write(.durable) { connection in
             try connection.run(
@@ -150,7 +165,11 @@ import Testing
         _ = try test.store.dkimKeys.activate(second.number, TestStore.change)
         _ = try test.store.dkimKeys.retire(first.number, force: true, TestStore.change)
         let entries = try test.store.audit.entries().filter { $0.action.hasPrefix("keys.dkim.") }
-        #expect(entries.map(\.action) == ["keys.dkim.retire", "keys.dkim.activate", "keys.dkim.generate", "keys.dkim.generate"])
+        #expect(
+            entries.map(\.action) == [
+                "keys.dkim.retire", "keys.dkim.activate", "keys.dkim.generate",
+                "keys.dkim.generate",
+            ])
         #expect(entries.first?.subject == "dkim:s1._domainkey.relay.example")
         #expect(entries.allSatisfy { $0.actor == "uid:0" })
     }

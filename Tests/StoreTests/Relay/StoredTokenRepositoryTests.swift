@@ -1,7 +1,7 @@
 // Addresses stored under a token.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 import RelayCore
@@ -12,13 +12,15 @@ import Testing
 @Suite(.blocking) struct StoredTokenRepositoryTests {
     private let odd = AddrSpec(localPart: "Odd \"quoted\" @ part", domain: "[IPv6:2001:db8::1]")
 
-    @Test(arguments: Engine.all) func token_insertedTwice_isFoundInAnyCase(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_insertedTwice_isFoundInAnyCase(_ engine: Engine) throws
+    {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
         let tokens = test.store.tokens
         for _ in 0..<2 {
-            try tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
+            try tokens.insert(
+                "abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         }
         let found = try #require(try tokens.find("ABC", purpose: .reverse, now: 365 * 86_400))
         #expect(found.accountNumber == account)
@@ -34,21 +36,28 @@ import Testing
         try test.user("u1")
         let account = try test.address("u1").account.number
         let tokens = test.store.tokens
-        try tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
+        try tokens.insert(
+            "abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         let other = AddrSpec(localPart: "other", domain: "a.example")
         let error = #expect(throws: StoreFailure.self) {
-            try tokens.insert("abc", purpose: .reverse, account: account, address: other, expiresAt: nil, now: 1)
+            try tokens.insert(
+                "abc", purpose: .reverse, account: account, address: other, expiresAt: nil, now: 1)
         }
         #expect(error?.code == .permanent(.constraint))
         #expect(throws: StoreFailure.permanent(.constraint)) {
-            try tokens.insert("abc", purpose: .returnPath, account: account, address: odd, expiresAt: 5, now: 1)
+            try tokens.insert(
+                "abc", purpose: .returnPath, account: account, address: odd, expiresAt: 5, now: 1)
         }
         #expect(throws: StoreFailure.permanent(.constraint)) {
-            try tokens.insert("new", purpose: .reverse, account: account + 1, address: odd, expiresAt: nil, now: 1)
+            try tokens.insert(
+                "new", purpose: .reverse, account: account + 1, address: odd, expiresAt: nil, now: 1
+            )
         }
     }
 
-    @Test(arguments: Engine.all) func token_oneOfManyInsertsFails_keepsTheOthers(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func token_oneOfManyInsertsFails_keepsTheOthers(
+        _ engine: Engine
+    ) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -67,20 +76,26 @@ import Testing
                             now: 1, in: commits)
                         return nil
                     } catch {
-                        return (error as? StoreFailure)?.code == .permanent(.constraint) ? number : -1
+                        return (error as? StoreFailure)?.code == .permanent(.constraint)
+                            ? number : -1
                     }
                 }
             }
-            return await group.reduce(into: [Int]()) { failed, number in if let number { failed.append(number) } }
+            return await group.reduce(into: [Int]()) { failed, number in
+                if let number { failed.append(number) }
+            }
         }
         #expect(failed == [41])
         for number in [0, 1, 98, 99] {
-            let found = try tokens.find("t\(number)", purpose: number % 2 == 0 ? .reverse : .returnPath, now: 1)
+            let found = try tokens.find(
+                "t\(number)", purpose: number % 2 == 0 ? .reverse : .returnPath, now: 1)
             #expect(found?.address.localPart == "bounce+\(number)")
         }
         commits.close()
         #expect(throws: StoreFailure.temporary(.resources)) {
-            try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 500, now: 1, in: commits)
+            try tokens.insert(
+                "late", purpose: .returnPath, account: account, address: odd, expiresAt: 500,
+                now: 1, in: commits)
         }
     }
 
@@ -90,14 +105,20 @@ import Testing
         let account = try test.address("u1").account.number
         let tokens = test.store.tokens
         let day: Int64 = 86_400
-        try tokens.insert("early", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
-        try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
-        try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 3 * day, now: 2)
-        try tokens.insert("ever", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
+        try tokens.insert(
+            "early", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
+        try tokens.insert(
+            "late", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
+        try tokens.insert(
+            "late", purpose: .returnPath, account: account, address: odd, expiresAt: 3 * day, now: 2
+        )
+        try tokens.insert(
+            "ever", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         // The first is kept a day longer than needed, one that came again a week.
         #expect(try tokens.find("early", purpose: .returnPath, now: 2 * day - 1) != nil)
         #expect(try tokens.find("early", purpose: .returnPath, now: 2 * day) == nil)
-        #expect(try tokens.find("late", purpose: .returnPath, now: 10 * day - 1)?.expiresAt == 10 * day)
+        #expect(
+            try tokens.find("late", purpose: .returnPath, now: 10 * day - 1)?.expiresAt == 10 * day)
         #expect(try tokens.deleteExpired(now: 9 * day) == 1)
         #expect(try tokens.deleteExpired(now: 10 * day) == 1)
         #expect(try tokens.find("ever", purpose: .reverse, now: 300 * day) != nil)
@@ -105,18 +126,21 @@ import Testing
 
     /// A token does not depend on the letter case of a domain beyond ASCII. Otherwise its row would
     /// look like another address's, and the mail would be deferred.
-    @Test(arguments: Engine.all) func token_nonASCIIDomainInAnyCase_isSame(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_nonASCIIDomainInAnyCase_isSame(_ engine: Engine) throws
+    {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
         for domain in ["MÜLLER.example", "müller.example"] {
             try test.store.tokens.insert(
-                "abc", purpose: .returnPath, account: account, address: AddrSpec(localPart: "x", domain: domain), expiresAt: 5,
+                "abc", purpose: .returnPath, account: account,
+                address: AddrSpec(localPart: "x", domain: domain), expiresAt: 5,
                 now: 1)
         }
         #expect(throws: StoreFailure.permanent(.constraint)) {
             try test.store.tokens.insert(
-                "abc", purpose: .returnPath, account: account, address: AddrSpec(localPart: "X", domain: "müller.example"),
+                "abc", purpose: .returnPath, account: account,
+                address: AddrSpec(localPart: "X", domain: "müller.example"),
                 expiresAt: 5, now: 1)
         }
     }
@@ -127,23 +151,33 @@ import Testing
         try test.user("u1")
         let account = try test.address("u1").account.number
         let changes = Mutex(0)
-        let recorder = RecordingDatabase(test.database, beforeWrite: { changes.withLock { $0 += 1 } })
-        let tokens = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).tokens
+        let recorder = RecordingDatabase(
+            test.database, beforeWrite: { changes.withLock { $0 += 1 } })
+        let tokens = Store(
+            database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]
+        ).tokens
         let day: Int64 = 86_400
-        func mail(on today: Int64, _ token: String = "sender", address: AddrSpec? = nil) throws -> (changes: Int, expiry: Int64?)
-        {
+        func mail(
+            on today: Int64, _ token: String = "sender", address: AddrSpec? = nil
+        ) throws -> (changes: Int, expiry: Int64?) {
             changes.withLock { $0 = 0 }
             try tokens.insert(
-                token, purpose: .returnPath, account: account, address: address ?? odd, expiresAt: (today + 15) * day,
+                token, purpose: .returnPath, account: account, address: address ?? odd,
+                expiresAt: (today + 15) * day,
                 now: today * day + 5)
-            return (changes.withLock { $0 }, try tokens.find(token, purpose: .returnPath, now: today * day)?.expiresAt)
+            return (
+                changes.withLock { $0 },
+                try tokens.find(token, purpose: .returnPath, now: today * day)?.expiresAt
+            )
         }
         #expect(try mail(on: 100) == (1, 116 * day))
         #expect(try mail(on: 100) == (0, 116 * day))
         #expect(try mail(on: 101) == (0, 116 * day))
         // Every day from here on: written once in eight days.
         #expect(try mail(on: 102) == (1, 124 * day))
-        for today: Int64 in 102...109 { #expect(try mail(on: today) == (0, 124 * day), "day \(today)") }
+        for today: Int64 in 102...109 {
+            #expect(try mail(on: today) == (0, 124 * day), "day \(today)")
+        }
         #expect(try mail(on: 110) == (1, 132 * day))
         // It never expires before its last message needs it, and it stays one row.
         #expect(try test.database.value("SELECT COUNT(*) FROM stored_tokens") as Int64? == 1)
@@ -161,7 +195,9 @@ import Testing
 
     /// Two hosts, and several sessions of each, get the first messages of a sender at the same
     /// time.
-    @Test(arguments: Engine.all) func token_concurrentFirstMessages_makesOneRow(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func token_concurrentFirstMessages_makesOneRow(
+        _ engine: Engine
+    ) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -175,36 +211,47 @@ import Testing
                     for sender in number % 4 < 2 ? ["s1", "s2"] : ["s2", "s1"] {
                         try test.store.tokens.insert(
                             sender, purpose: .returnPath, account: account, address: address,
-                            expiresAt: Int64(number % 3 + 15) * 86_400, now: 1, in: hosts[number % 2])
+                            expiresAt: Int64(number % 3 + 15) * 86_400, now: 1,
+                            in: hosts[number % 2])
                     }
                 }
             }
             try await group.waitForAll()
         }
         for sender in ["s1", "s2"] {
-            let found = try #require(try test.store.tokens.find(sender, purpose: .returnPath, now: 1))
+            let found = try #require(
+                try test.store.tokens.find(sender, purpose: .returnPath, now: 1))
             #expect(found.expiresAt >= 17 * 86_400 && found.address.localPart == odd.localPart)
         }
         #expect(try test.database.value("SELECT COUNT(*) FROM stored_tokens") as Int64? == 2)
     }
 
     private func new(_ numbers: Range<Int>) -> [StoredAddress] {
-        numbers.map { StoredAddress(token: "t\($0)", address: AddrSpec(localPart: "Long.\($0)", domain: "a.example")) }
+        numbers.map {
+            StoredAddress(
+                token: "t\($0)", address: AddrSpec(localPart: "Long.\($0)", domain: "a.example"))
+        }
     }
 
     /// A team must not create any number of rows for an account.
-    @Test(arguments: Engine.all) func token_newAddressesOverDailyLimit_areRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func token_newAddressesOverDailyLimit_areRefused(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         try test.user("u1")
         try test.user("u2")
         let accounts = try [test.address("u1").account.number, test.address("u2").account.number]
         let tokens = test.store.tokens
         func store(_ numbers: Range<Int>, day: Int64, account: Int = 0) throws -> Bool {
-            try tokens.store(new(numbers), account: accounts[account], day: day, newPerDay: 10, now: day * 86_400)
+            try tokens.store(
+                new(numbers), account: accounts[account], day: day, newPerDay: 10, now: day * 86_400
+            )
         }
         #expect(try store(0..<8, day: 3))
         #expect(try !store(5..<11, day: 3), "three are new, and two would fit")
-        for number in 8..<11 { #expect(try tokens.find("t\(number)", purpose: .reverse, now: 1) == nil, "all or none") }
+        for number in 8..<11 {
+            #expect(try tokens.find("t\(number)", purpose: .reverse, now: 1) == nil, "all or none")
+        }
         #expect(try store(0..<10, day: 3))
         #expect(try store(0..<10, day: 3), "what is known is not new")
         #expect(try !store(10..<11, day: 3))
@@ -213,13 +260,21 @@ import Testing
         // Return paths expire within days, and are as many as messages, so this limit does not
         // count them.
         let path = StoredAddress(token: "p", address: odd, expiryDay: 8)
-        #expect(try tokens.store([path], account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
-        #expect(try !tokens.store([path] + new(30..<31), account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
-        #expect(try test.store.counters.count(account: accounts[0], kind: .addressesStored, day: 3) == 10)
+        #expect(
+            try tokens.store([path], account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
+        #expect(
+            try !tokens.store(
+                [path] + new(30..<31), account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400)
+        )
+        #expect(
+            try test.store.counters.count(account: accounts[0], kind: .addressesStored, day: 3)
+                == 10)
     }
 
     /// Two hosts at the same time.
-    @Test(arguments: Engine.all) func token_concurrentStores_keepDailyLimit(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func token_concurrentStores_keepDailyLimit(
+        _ engine: Engine
+    ) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
@@ -227,13 +282,15 @@ import Testing
             for number in 0..<20 {
                 group.addTask {
                     try test.store.tokens.store(
-                        new((3 * number)..<(3 * number + 3)), account: account, day: 1, newPerDay: 30, now: 86_400)
+                        new((3 * number)..<(3 * number + 3)), account: account, day: 1,
+                        newPerDay: 30, now: 86_400)
                 }
             }
             return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(stored == 10)
-        #expect(try test.store.counters.count(account: account, kind: .addressesStored, day: 1) == 30)
+        #expect(
+            try test.store.counters.count(account: account, kind: .addressesStored, day: 1) == 30)
     }
 
     /// Tokens that no mail uses must not be kept for ever.
@@ -244,7 +301,10 @@ import Testing
         let tokens = test.store.tokens
         let day: Int64 = 86_400
         func forward(_ number: Int, on today: Int64) throws {
-            #expect(try tokens.store(new(number..<(number + 1)), account: account, day: today, newPerDay: 10, now: today * day))
+            #expect(
+                try tokens.store(
+                    new(number..<(number + 1)), account: account, day: today, newPerDay: 10,
+                    now: today * day))
         }
         for number in 0..<3 { try forward(number, on: 0) }
         // A forward uses one, a reply another, and no mail the third.
@@ -255,7 +315,9 @@ import Testing
         #expect(try tokens.deleteExpired(now: 366 * day) == 1)
         #expect(try tokens.find("t2", purpose: .reverse, now: 366 * day) == nil)
         for token in ["t0", "t1"] {
-            #expect(try tokens.find(token, purpose: .reverse, now: 366 * day)?.expiresAt == 666 * day, "\(token)")
+            #expect(
+                try tokens.find(token, purpose: .reverse, now: 366 * day)?.expiresAt == 666 * day,
+                "\(token)")
         }
         // Within a month after the last write nothing is written.
         try forward(0, on: 320)
@@ -270,7 +332,8 @@ import Testing
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
-        try test.store.tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
+        try test.store.tokens.insert(
+            "abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         #expect(try test.store.tokens.find("abc", purpose: .reverse, now: 1) != nil)
         try test.store.users.remove("u1", TestStore.change)
         #expect(try test.store.tokens.find("abc", purpose: .reverse, now: 1) == nil)
@@ -280,18 +343,25 @@ import Testing
 extension StoredTokenRepository {
     /// One token of any account and day.
     func insert(
-        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64,
+        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec,
+        expiresAt: Int64?, now: Int64,
         in commits: GroupCommit? = nil
     ) throws {
         // Whole days, as in return paths.
-        let new = StoredAddress(token: token, address: address, expiryDay: expiresAt.map { UInt64(max(0, $0 / 86_400 - 1)) })
-        _ = try store([new], account: account, day: Day.number(now), newPerDay: .max, now: now, in: commits)
+        let new = StoredAddress(
+            token: token, address: address,
+            expiryDay: expiresAt.map { UInt64(max(0, $0 / 86_400 - 1)) })
+        _ = try store(
+            [new], account: account, day: Day.number(now), newPerDay: .max, now: now, in: commits)
     }
 
     /// For the account of a row.
     func store(
-        _ tokens: [StoredAddress], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
+        _ tokens: [StoredAddress], account: Int64, day: Int64, newPerDay: Int, now: Int64,
+        in commits: GroupCommit? = nil
     ) throws -> Bool {
-        try store(tokens, account: TestStore.number(account), day: day, newPerDay: newPerDay, now: now, in: commits)
+        try store(
+            tokens, account: TestStore.number(account), day: day, newPerDay: newPerDay, now: now,
+            in: commits)
     }
 }

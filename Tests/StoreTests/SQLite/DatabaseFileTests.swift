@@ -11,7 +11,8 @@ import Testing
 @Suite(.blocking) struct DatabaseFileTests {
     /// Mappings of the file itself, not of its log's index.
     private func mappings(of path: String) throws -> Int {
-        try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").count { $0.hasSuffix(" " + path) }
+        try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").count
+        { $0.hasSuffix(" " + path) }
     }
 
     /// Whether this process has locked a part of the file. The query uses a separate open file
@@ -32,7 +33,9 @@ import Testing
     /// Rows of 1,000 octets each, in a separate table.
     private func fill(_ database: any Database, from first: Int, to last: Int) throws {
         try database.write(.relaxed) { connection in
-            try connection.runScript("CREATE TABLE IF NOT EXISTS filler (id INTEGER PRIMARY KEY, octets BLOB NOT NULL) STRICT")
+            try connection.runScript(
+                "CREATE TABLE IF NOT EXISTS filler (id INTEGER PRIMARY KEY, octets BLOB NOT NULL) STRICT"
+            )
             try connection.run(
                 """
                 INSERT INTO filler (id, octets) WITH RECURSIVE c (i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM c WHERE i < ?2)
@@ -76,11 +79,16 @@ import Testing
         try check(test.database, count: 100)
         // More than fits into the log, so it is moved into the file, which grows far beyond its
         // size when it was opened.
-        let before = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
-        for part in 0..<4 { try fill(test.database, from: 101 + part * 5000, to: 100 + (part + 1) * 5000) }
+        let before = try #require(
+            try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber
+        ).intValue
+        for part in 0..<4 {
+            try fill(test.database, from: 101 + part * 5000, to: 100 + (part + 1) * 5000)
+        }
         // By a thread beside the writers.
         func size() throws -> Int {
-            try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+            try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber)
+                .intValue
         }
         let deadline = ContinuousClock.now + .seconds(60)
         while try size() <= before + 10_000_000 {
@@ -98,10 +106,14 @@ import Testing
         try other.runScript("PRAGMA wal_checkpoint(TRUNCATE)")
         try check(test.database, count: 5000)
         try test.database.write(.relaxed) { _ = try $0.run("DELETE FROM filler WHERE id > 10", []) }
-        let before = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+        let before = try #require(
+            try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber
+        ).intValue
         try other.runScript("VACUUM")
         try other.runScript("PRAGMA wal_checkpoint(TRUNCATE)")
-        let after = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+        let after = try #require(
+            try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber
+        ).intValue
         #expect(after < before - 4_000_000)
         try check(test.database, count: 10)
         try fill(test.database, from: 11, to: 5000)

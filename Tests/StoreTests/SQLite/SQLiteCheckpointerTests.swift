@@ -37,11 +37,15 @@ import Testing
         // busy machine it begins again later, so the test bounds the amount written, and not the
         // time.
         while written < 100_000_000 || size("-wal") > written / 5 * 4 || size("") < 60_000_000 {
-            try #require(written < 400_000_000, "of \(written) octets \(size("-wal")) in the log, \(size("")) in the file")
+            try #require(
+                written < 400_000_000,
+                "of \(written) octets \(size("-wal")) in the log, \(size("")) in the file")
             try write()
             written += 1_000_000
         }
-        #expect(try test.database.value("SELECT COUNT(*) FROM bulk", Int.self).map { $0 >= 100 } == true)
+        #expect(
+            try test.database.value("SELECT COUNT(*) FROM bulk", Int.self).map { $0 >= 100 } == true
+        )
     }
 
     /// A long reader, for example a copy, keeps the log from its start, but does not block writers.

@@ -46,7 +46,9 @@ import Testing
                         Thread.detachNewThread {
                             continuation.resume(
                                 with: Result {
-                                    try database.read { try $0.value("SELECT name FROM teams", String.self) }
+                                    try database.read {
+                                        try $0.value("SELECT name FROM teams", String.self)
+                                    }
                                 })
                         }
                     }
@@ -88,7 +90,9 @@ import Testing
     @Test func close_readersWaiting_ends() throws {
         let test = try TestStore(.sqlite)
         let database = test.database
-        let (ready, go, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (ready, go, ended) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
         for number in 0..<3 * SQLiteDatabase.readers {
             Thread.detachNewThread {
                 _ = try? database.read { connection in
@@ -108,7 +112,9 @@ import Testing
             ended.signal()
         }
         for _ in 0..<SQLiteDatabase.readers { go.signal() }
-        for _ in 0...3 * SQLiteDatabase.readers { #expect(ended.wait(timeout: .now() + 120) == .success) }
+        for _ in 0...3 * SQLiteDatabase.readers {
+            #expect(ended.wait(timeout: .now() + 120) == .success)
+        }
     }
 
     @Test func open_notADatabase_isPermanentFailure() throws {
@@ -149,14 +155,17 @@ import Testing
             }
         }
         #expect(error?.code == .temporary(.diskFull))
-        #expect(try test.database.read { try $0.value("SELECT COUNT(*) FROM settings", Int64.self) } == 0)
+        #expect(
+            try test.database.read { try $0.value("SELECT COUNT(*) FROM settings", Int64.self) }
+                == 0)
     }
 
     /// The first durable change of a process must be synced, although switching to the log sets
     /// NORMAL.
     @Test func write_durable_isSyncedFromTheFirst() throws {
         let test = try TestStore(.sqlite)
-        let other = try SQLiteDatabase(path: test.folder.url.appendingPathComponent("postern.db").path)
+        let other = try SQLiteDatabase(
+            path: test.folder.url.appendingPathComponent("postern.db").path)
         defer { try? other.close() }
         let found = try [Durability.durable, .relaxed, .durable].map { durability in
             try other.write(durability) { try $0.value("PRAGMA synchronous", Int.self) }
@@ -172,7 +181,8 @@ import Testing
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         let other = try SQLiteDatabase(path: path)
         _ = try Migrator().migrate(other, now: 1)
-        let log = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? NSNumber
+        let log =
+            try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? NSNumber
         #expect(log?.intValue == 0)
         try other.close()
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
@@ -194,7 +204,9 @@ import Testing
         let test = try TestStore(.sqlite)
         let error = #expect(throws: StoreFailure.self) {
             try test.database.write(.durable) { connection in
-                try connection.run("INSERT INTO teams (handle, name, created_at) VALUES (\("juice"), \("private"), \(0))")
+                try connection.run(
+                    "INSERT INTO teams (handle, name, created_at) VALUES (\("juice"), \("private"), \(0))"
+                )
             }
         }
         #expect(error?.code == .permanent(.constraint))
@@ -206,14 +218,18 @@ import Testing
         let test = try TestStore(.sqlite)
         let before = try test.database.value("SELECT COUNT(*) FROM teams", Int.self)
         let error = #expect(throws: StoreFailure.self) {
-            try test.database.write(.durable) { try $0.run("DELETE FROM teams WHERE id = 0; DELETE FROM teams") }
+            try test.database.write(.durable) {
+                try $0.run("DELETE FROM teams WHERE id = 0; DELETE FROM teams")
+            }
         }
         #expect(error?.code == .permanent(.statement))
         #expect(try test.database.value("SELECT COUNT(*) FROM teams; ", Int.self) == before)
     }
 
     /// Missing values would become NULL.
-    @Test(arguments: Engine.all) func statement_otherNumberOfValues_isRefused(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func statement_otherNumberOfValues_isRefused(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         for values in [[], [SQLValue.integer(1), .integer(2)]] {
             #expect(throws: StoreFailure.permanent(.statement)) {
@@ -224,11 +240,12 @@ import Testing
 
     /// SQLite continues from the largest number, while PostgreSQL's placeholders would count from
     /// one.
-    @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed")) func statement_mixedPlaceholders_isRefused() throws
-    {
+    @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed"))
+    func statement_mixedPlaceholders_isRefused() throws {
         let test = try TestStore(try #require(Engine.postgres))
         #expect(throws: StoreFailure.permanent(.statement)) {
-            try test.database.rows("SELECT id FROM teams WHERE id = ?1 OR id = ?", [.integer(1), .integer(1)])
+            try test.database.rows(
+                "SELECT id FROM teams WHERE id = ?1 OR id = ?", [.integer(1), .integer(1)])
         }
     }
 }

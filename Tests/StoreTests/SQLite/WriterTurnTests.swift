@@ -2,10 +2,11 @@
 
 import Database
 import Foundation
-@testable import PosternSQLite
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import PosternSQLite
 
 @Suite(.blocking) struct WriterTurnTests {
     /// A writer that writes until it is stopped, and the callers that wait for it.
@@ -26,7 +27,8 @@ import Testing
             begun.wait()
         }
 
-        private func start(_ name: String, isRequest: Bool, _ body: @escaping @Sendable () -> Void) {
+        private func start(_ name: String, isRequest: Bool, _ body: @escaping @Sendable () -> Void)
+        {
             group.enter()
             Thread.detachNewThread { [self] in
                 WriteQueue.$isOnSharedThread.withValue(isRequest) {
@@ -64,7 +66,9 @@ import Testing
     /// be deferred.
     @Test func writerTurn_mailAndDecisions_comeBeforeRequests() {
         let line = Line(burst: .seconds(60))
-        for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] {
+        for (name, isRequest) in [
+            ("request 1", true), ("decision", false), ("request 2", true), ("mail", false),
+        ] {
             line.add(name, isRequest: isRequest)
         }
         line.end()
@@ -74,7 +78,9 @@ import Testing
     /// Callers beyond 32 must not be refused at once if the changes are quick.
     @Test func writerTurn_burstOfChanges_isServed() {
         let line = Line(burst: .seconds(60))
-        for number in 0..<2 * WriteQueue.sharedThreads { line.add("request \(number)", isRequest: true) }
+        for number in 0..<2 * WriteQueue.sharedThreads {
+            line.add("request \(number)", isRequest: true)
+        }
         line.end()
         #expect(line.names.count == 1 + 2 * WriteQueue.sharedThreads)
         #expect(line.refusals.isEmpty)
@@ -82,7 +88,9 @@ import Testing
 
     @Test func writerTurn_noProgress_refusesExcessRequests() {
         let line = Line(burst: .zero)
-        for number in 0..<WriteQueue.sharedThreads + 3 { line.add("request \(number)", isRequest: true) }
+        for number in 0..<WriteQueue.sharedThreads + 3 {
+            line.add("request \(number)", isRequest: true)
+        }
         #expect(line.refusals == Array(repeating: .temporary(.busy), count: 3))
         line.end()
         #expect(line.names.count == 1 + WriteQueue.sharedThreads)

@@ -1,7 +1,7 @@
 // An account's columns about its grants and inboxes are right after every change of these.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 import TestSupport
@@ -29,13 +29,17 @@ import Testing
         try #require(try database.value("SELECT COUNT(*) FROM accounts WHERE \(raw: condition)"))
     }
 
-    @Test(arguments: Engine.all) func account_randomChanges_followsGrantsAndInboxes(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func account_randomChanges_followsGrantsAndInboxes(
+        _ engine: Engine
+    ) throws {
         let test = try LifecycleTests.world(engine)
         let (store, database) = (test.store, test.database)
         var generator = SeededGenerator(seed: 8)
         func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
         func user() -> String { "u\(1 + pick(3))" }
-        func inbox(_ user: String) throws -> InboxName { .address(try TestStore.inbox("\(user)-\(pick(4))@home.example")) }
+        func inbox(_ user: String) throws -> InboxName {
+            .address(try TestStore.inbox("\(user)-\(pick(4))@home.example"))
+        }
         func account(_ user: String) throws -> Int64? {
             try store.accounts.accounts(user: user).randomElement(using: &generator)?.number
         }
@@ -50,11 +54,13 @@ import Testing
                 switch pick(14) {
                 case 0:
                     _ = try store.users.add(
-                        id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: pick(2) == 0, Self.change
+                        id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"),
+                        isVerified: pick(2) == 0, Self.change
                     )
                 case 1, 2:
                     _ = try store.inboxes.add(
-                        user: user, TestStore.inbox("\(user)-\(pick(4))@home.example"), isVerified: pick(2) == 0,
+                        user: user, TestStore.inbox("\(user)-\(pick(4))@home.example"),
+                        isVerified: pick(2) == 0,
                         isReplyOnly: pick(5) == 0,
                         Self.change)
                 case 3: _ = try store.inboxes.confirm(user: user, inbox(user), Self.change)
@@ -63,9 +69,13 @@ import Testing
                 case 6, 7:
                     _ = try store.grants.authorize(
                         AuthorizationRequest(
-                            clientID: ["com.juice", "com.press"][pick(2)], userID: user, inbox: pick(2) == 0 ? inbox(user) : nil),
+                            clientID: ["com.juice", "com.press"][pick(2)], userID: user,
+                            inbox: pick(2) == 0 ? inbox(user) : nil),
                         Self.change)
-                case 8: if let account = try account(user) { _ = try store.grants.revokeAll(account: account, Self.change) }
+                case 8:
+                    if let account = try account(user) {
+                        _ = try store.grants.revokeAll(account: account, Self.change)
+                    }
                 case 9:
                     guard let account = try account(user) else { continue }
                     try raw(
@@ -81,7 +91,9 @@ import Testing
                         """, [.integer(from), .integer(to)])
                 case 11 where pick(4) == 0: try raw("DELETE FROM grants WHERE state = 'authorized'")
                 case 12 where pick(4) == 0:
-                    if let account = try account(user) { try store.accounts.delete(account: account, Self.change) }
+                    if let account = try account(user) {
+                        try store.accounts.delete(account: account, Self.change)
+                    }
                 case 13 where pick(8) == 0: try store.users.remove(user, Self.change)
                 default: continue
                 }
@@ -94,7 +106,10 @@ import Testing
             if !seen.chosen { seen.chosen = try count(database, "inbox_id IS NOT NULL") > 0 }
             if !seen.revoked { seen.revoked = try count(database, "has_live_grant = 0") > 0 }
             if !seen.none {
-                seen.none = try count(database, "has_live_grant = 1 AND target_inbox IS NOT NULL AND inbox_id IS NULL") > 0
+                seen.none =
+                    try count(
+                        database,
+                        "has_live_grant = 1 AND target_inbox IS NOT NULL AND inbox_id IS NULL") > 0
             }
         }
         #expect(done > 80)
@@ -102,13 +117,19 @@ import Testing
     }
 
     /// Removing an app deletes its grants by a cascade of the database.
-    @Test(arguments: Engine.all) func account_appGroupDeleted_hasNoLiveGrant(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func account_appGroupDeleted_hasNoLiveGrant(
+        _ engine: Engine
+    ) throws {
         let test = try LifecycleTests.world(engine)
         let grant = try LifecycleTests.authorize(test, "com.press")
-        #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == true)
+        #expect(
+            try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == true
+        )
         try test.database.write(.durable) {
             _ = try $0.run("DELETE FROM app_groups WHERE id = \(grant.grant.group.number)")
         }
-        #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == false)
+        #expect(
+            try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant
+                == false)
     }
 }

@@ -25,37 +25,47 @@ import Testing
             test = try TestStore(engine)
             let store = test.store
             _ = try store.apps.add(
-                team: "juice", clientID: "com.juice", group: nil, redirectURIs: ["https://juice.example/in"], TestStore.change)
+                team: "juice", clientID: "com.juice", group: nil,
+                redirectURIs: ["https://juice.example/in"], TestStore.change)
             for team in ["tea", "milk", "cocoa", "beer", "wine", "cider", "mead"] {
                 _ = try store.teams.add(id: team, name: team, TestStore.change)
-                _ = try store.apps.add(team: team, clientID: "com.\(team)", group: nil, TestStore.change)
+                _ = try store.apps.add(
+                    team: team, clientID: "com.\(team)", group: nil, TestStore.change)
             }
             _ = try test.user("jane", inbox: inbox)
             decider = StatusDecider(
                 store: store,
-                policies: ActivePolicies(store.policies, host: nil, now: TestStore.now, logger: Logger(label: "test")), lists: nil
+                policies: ActivePolicies(
+                    store.policies, host: nil, now: TestStore.now, logger: Logger(label: "test")),
+                lists: nil
             )
         }
 
         /// Signs jane in to juice; returns the status that the app gets.
         func authorize(
-            _ method: SignInMethod = .mail, _ references: Set<String> = ["otp"], given: Int? = nil, organisation: String? = nil
+            _ method: SignInMethod = .mail, _ references: Set<String> = ["otp"], given: Int? = nil,
+            organisation: String? = nil
         ) throws -> Int? {
             var asked = ProviderAuthorization(
-                grant: AuthorizationRequest(clientID: "com.juice", userID: "jane", realUserStatus: given),
-                redirectURI: "https://juice.example/in", scopes: ["openid"], nonce: nil, challenge: nil,
+                grant: AuthorizationRequest(
+                    clientID: "com.juice", userID: "jane", realUserStatus: given),
+                redirectURI: "https://juice.example/in", scopes: ["openid"], nonce: nil,
+                challenge: nil,
                 orgID: organisation, authenticatedAt: now)
             asked.method = AuthenticationMethod(references: references)
             asked.signIn = method
             let change = Change(actor: "test", now: now)
-            return try test.store.provider.authorize(asked, statuses: decider, change) { $0.subject.realUserStatus }
+            return try test.store.provider.authorize(asked, statuses: decider, change) {
+                $0.subject.realUserStatus
+            }
         }
 
         /// Consents to other teams.
         func join(_ teams: String...) throws {
             for team in teams {
                 _ = try test.store.grants.authorize(
-                    AuthorizationRequest(clientID: "com.\(team)", userID: "jane"), Change(actor: "test", now: now))
+                    AuthorizationRequest(clientID: "com.\(team)", userID: "jane"),
+                    Change(actor: "test", now: now))
             }
         }
 
@@ -85,7 +95,9 @@ import Testing
 
         /// The stored decisions: status, reasons and signals, the oldest first.
         func kept() throws -> [(status: Int, reasons: String, signals: String)] {
-            try test.store.database.rows("SELECT status, reasons, signals FROM status_decisions ORDER BY id").map {
+            try test.store.database.rows(
+                "SELECT status, reasons, signals FROM status_decisions ORDER BY id"
+            ).map {
                 row throws(StoreFailure) in try (row["status"], row["reasons"], row["signals"])
             }
         }
@@ -100,11 +112,16 @@ import Testing
         let kept = try world.kept()
         #expect(kept.map(\.reasons) == ["DEFAULT"])
         let signals = try #require(kept.first?.signals)
-        #expect(signals.contains(#""user.age_hours":0"#) && signals.contains(#""sign_in.method":"mail""#), "\(signals)")
-        #expect(signals.contains(#""inbox.domain_class":"own""#) && !signals.contains("home.example"), "\(signals)")
+        #expect(
+            signals.contains(#""user.age_hours":0"#)
+                && signals.contains(#""sign_in.method":"mail""#), "\(signals)")
+        #expect(
+            signals.contains(#""inbox.domain_class":"own""#) && !signals.contains("home.example"),
+            "\(signals)")
     }
 
-    @Test(arguments: Engine.all) func status_givenByPage_isNotDecidedAgain(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_givenByPage_isNotDecidedAgain(_ engine: Engine) throws
+    {
         let world = try World(engine, inbox: "jane@mailinator.com")
         #expect(try world.authorize(given: 2) == 2)
         #expect(try world.kept().isEmpty)
@@ -118,13 +135,17 @@ import Testing
         #expect(shown.values.map(\.reasons) == [["DISPOSABLE_INBOX"]])
     }
 
-    @Test(arguments: Engine.all) func status_oldUserOfThreeTeams_isLikelyReal(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_oldUserOfThreeTeams_isLikelyReal(
+        _ engine: Engine
+    ) throws {
         var world = try World(engine)
         try world.join("tea", "milk")
         world.now += 2_200 * Self.hour
         // With only two teams, neither their number nor their reports are signals.
         var signals = try world.signals()
-        #expect(signals[.userTeams] == nil && signals[.fraudulentOutcomes] == nil && signals[.userReplies] == nil)
+        #expect(
+            signals[.userTeams] == nil && signals[.fraudulentOutcomes] == nil
+                && signals[.userReplies] == nil)
         try world.join("cocoa")
         signals = try world.signals()
         #expect(signals[.userTeams] == "3" && signals[.userReplies] == nil)
@@ -145,7 +166,8 @@ import Testing
     }
 
     /// The reports of two teams change nothing; those of three do, independent of which teams.
-    @Test(arguments: Engine.all) func fraudReports_ofTeams_countFromThreeOn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func fraudReports_ofTeams_countFromThreeOn(_ engine: Engine) throws
+    {
         let world = try World(engine)
         try world.join("tea", "milk", "cocoa")
         try world.label("tea", .fraudulent)
@@ -159,7 +181,9 @@ import Testing
 
     /// Bounces and replies of one team must not count for other teams: only those of at least three
     /// teams do.
-    @Test(arguments: Engine.all) func bouncesAndReplies_ofTeams_countFromThreeOn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func bouncesAndReplies_ofTeams_countFromThreeOn(
+        _ engine: Engine
+    ) throws {
         let world = try World(engine)
         try world.join("tea", "milk", "cocoa")
         for (team, isTold) in [("tea", false), ("milk", false), ("cocoa", true)] {
@@ -179,7 +203,9 @@ import Testing
     }
 
     /// A work account must be known as one at its first sign-in.
-    @Test(arguments: Engine.all) func status_managedAccount_isKnownAtFirstSignIn(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func status_managedAccount_isKnownAtFirstSignIn(
+        _ engine: Engine
+    ) throws {
         var world = try World(engine)
         world.now += 25 * Self.hour
         #expect(try world.authorize(organisation: "org") == 2)
@@ -192,16 +218,21 @@ import Testing
         world.now += Self.hour
         let account: Int64 = try #require(
             try world.test.store.database.read { connection throws(StoreFailure) in
-                try connection.value("SELECT id FROM accounts WHERE user_id = (SELECT id FROM users WHERE handle = 'jane')")
+                try connection.value(
+                    "SELECT id FROM accounts WHERE user_id = (SELECT id FROM users WHERE handle = 'jane')"
+                )
             })
         for _ in 1...3 {
-            try world.test.store.grants.revokeAll(account: account, Change(actor: "test", now: world.now))
+            try world.test.store.grants.revokeAll(
+                account: account, Change(actor: "test", now: world.now))
             #expect(try world.authorize() == 2)
         }
         // A return for the third time within 30 days: the policy says unknown, and the given status
         // stays.
-        #expect(try world.kept().map(\.reasons) == ["KNOWN_BEFORE", "KNOWN_BEFORE", "KNOWN_BEFORE"])
-        try world.test.store.grants.revokeAll(account: account, Change(actor: "test", now: world.now))
+        #expect(
+            try world.kept().map(\.reasons) == ["KNOWN_BEFORE", "KNOWN_BEFORE", "KNOWN_BEFORE"])
+        try world.test.store.grants.revokeAll(
+            account: account, Change(actor: "test", now: world.now))
         #expect(try world.authorize() == 2)
         let last = try #require(try world.kept().last)
         #expect(last.status == 1 && last.reasons.contains("RECYCLED"))
@@ -223,10 +254,13 @@ import Testing
         let kept = try #require(try world.kept().first)
         #expect(kept.reasons == "SETTLED_PASSKEY")
         #expect(
-            kept.signals.contains(#""sign_in.passkey_age_hours":721"#) && kept.signals.contains(#""sign_in.user_verified":true"#))
+            kept.signals.contains(#""sign_in.passkey_age_hours":721"#)
+                && kept.signals.contains(#""sign_in.user_verified":true"#))
     }
 
-    @Test(arguments: Engine.all) func backtest_otherPolicy_comparesGivenStatuses(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func backtest_otherPolicy_comparesGivenStatuses(
+        _ engine: Engine
+    ) throws {
         let world = try World(engine, inbox: "jane@mailinator.com")
         #expect(try world.authorize() == 1)
         let lenient = try PolicyLoader.load(
@@ -240,8 +274,10 @@ import Testing
             """)
         let result = try StatusBacktest(lenient, store: world.test.store, since: 0)
         #expect(
-            result.total == 1 && result[.unknown].before == 1 && result[.unknown].after == 0 && result[.unsupported].after == 1)
-        #expect(try StatusBacktest(lenient, store: world.test.store, since: world.now + 1).total == 0)
+            result.total == 1 && result[.unknown].before == 1 && result[.unknown].after == 0
+                && result[.unsupported].after == 1)
+        #expect(
+            try StatusBacktest(lenient, store: world.test.store, since: world.now + 1).total == 0)
     }
 
     @Test(arguments: Engine.all) func statusReasons_logExpired_areDeleted(_ engine: Engine) throws {

@@ -1,8 +1,8 @@
 // An app with many consents moves to another team while users sign up: in small steps without
 // conflicts.
 
-import Database
 import Accounts
+import Database
 import Foundation
 import Synchronization
 import TestSupport
@@ -13,7 +13,8 @@ import Testing
 
     /// How many consents move beside sign-ups; a higher number than in `make test` is for
     /// measurements.
-    private static let count = ProcessInfo.processInfo.environment["POSTERN_TRANSFER"].flatMap { Int($0) } ?? 700
+    private static let count =
+        ProcessInfo.processInfo.environment["POSTERN_TRANSFER"].flatMap { Int($0) } ?? 700
 
     /// The app com.juice of team juice, with consents of this number of users, who all have a relay
     /// address; and team milk.
@@ -23,7 +24,8 @@ import Testing
         _ = try test.store.teams.add(id: "milk", name: "Milk", change)
         let team = try test.store.teams.team("juice").number
         let group = try #require(try test.store.apps.apps(team: "juice").first).group.number
-        let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(grants)) "
+        let numbers =
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(grants)) "
         try test.database.write(.durable) { connection in
             for statement in [
                 "INSERT INTO users (handle, created_at) \(numbers) SELECT 'b' || CAST(i AS TEXT), 1 FROM n",
@@ -50,7 +52,10 @@ import Testing
         let juice = try test.store.teams.team("juice").number
         let milk = try test.store.teams.team("milk").number
         #expect(
-            try number(test, "SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.team_id = \(juice)")
+            try number(
+                test,
+                "SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.team_id = \(juice)"
+            )
                 == 0)
         let moved = """
             FROM account_transfers t JOIN accounts o ON o.id = t.old_account JOIN accounts n ON n.id = t.new_account
@@ -63,13 +68,18 @@ import Testing
         #expect(try number(test, "SELECT COUNT(*) \(moved)") == Int64(grants))
         #expect(try number(test, "SELECT COUNT(DISTINCT n.sub) \(moved)") == Int64(grants))
         #expect(
-            try number(test, "SELECT COUNT(*) FROM audit WHERE action = 'address.issue' AND detail LIKE 'team:milk user:b%'")
+            try number(
+                test,
+                "SELECT COUNT(*) FROM audit WHERE action = 'address.issue' AND detail LIKE 'team:milk user:b%'"
+            )
                 == Int64(grants))
     }
 
     /// A transaction that counts all consents would conflict with every sign-up, and never end on
     /// PostgreSQL.
-    @Test(arguments: Engine.all) func transfer_duringSignUps_movesAllGrants(_ engine: Engine) async throws {
+    @Test(arguments: Engine.all) func transfer_duringSignUps_movesAllGrants(
+        _ engine: Engine
+    ) async throws {
         let test = try Self.world(engine, grants: Self.count)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         let isOver = Mutex(false)
@@ -83,13 +93,17 @@ import Testing
                 number += 1
                 let user = "new-\(thread)-\(number)"
                 _ = try store.users.add(
-                    id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, Self.change)
-                _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), Self.change)
+                    id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"),
+                    isVerified: true, Self.change)
+                _ = try store.grants.authorize(
+                    AuthorizationRequest(clientID: "com.juice", userID: user), Self.change)
                 signedUp.withLock { $0 += 1 }
                 // For measurements: 120 a second, by two threads, independent of the machine's
                 // speed.
                 if Self.count > 700 {
-                    Thread.sleep(forTimeInterval: max(0, (begin + .seconds(Double(number) / 60) - .now) / .seconds(1)))
+                    Thread.sleep(
+                        forTimeInterval: max(
+                            0, (begin + .seconds(Double(number) / 60) - .now) / .seconds(1)))
                 }
             }
         }
@@ -97,13 +111,19 @@ import Testing
             defer { isOver.withLock { $0 = true } }
             let start = ContinuousClock.now
             try store.transfers.complete(app: "com.juice", Self.change)
-            if Self.count > 700 { print("\(engine): \(Self.count) moved in \(ContinuousClock.now - start)") }
+            if Self.count > 700 {
+                print("\(engine): \(Self.count) moved in \(ContinuousClock.now - start)")
+            }
         }
         try await together([signsUp, signsUp, moves])
-        if Self.count > 700 { print("\(engine): \(signedUp.withLock { $0 }) signed up during the transfer") }
+        if Self.count > 700 {
+            print("\(engine): \(signedUp.withLock { $0 }) signed up during the transfer")
+        }
         try Self.expectMoved(test, grants: Self.count)
         let transfer = try #require(try store.transfers.transfers().first)
-        #expect(transfer.state == .finished && transfer.moved >= min(Self.count, BoundedCount.bound) && transfer.waiting == 0)
+        #expect(
+            transfer.state == .finished && transfer.moved >= min(Self.count, BoundedCount.bound)
+                && transfer.waiting == 0)
         // A user who signed up during the transfer has one account, with the new team.
         let milk = try store.teams.team("milk").number
         let own = try Self.number(
@@ -119,10 +139,13 @@ import Testing
         _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         #expect(try transfers.step(app: "com.juice", limit: 30, Self.change).isFinished == false)
         // A user whose grant still waits signs in, and the grant moves with it.
-        _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "b77"), Self.change)
+        _ = try test.store.grants.authorize(
+            AuthorizationRequest(clientID: "com.juice", userID: "b77"), Self.change)
         let half = try #require(try transfers.transfers().first)
         #expect(half.state == .moving && half.moved == 31 && half.waiting == 69)
-        let again = Store(database: test.database, keys: TestStore.keys(), relayDomains: ["relay.example"]).transfers
+        let again = Store(
+            database: test.database, keys: TestStore.keys(), relayDomains: ["relay.example"]
+        ).transfers
         var steps = 0
         while try !again.step(app: "com.juice", limit: 30, Self.change).isFinished { steps += 1 }
         #expect(steps == 2)
@@ -132,15 +155,21 @@ import Testing
 
     /// One statement that reads all grants to find skipped ones would take longer than a statement
     /// may.
-    @Test(arguments: Engine.all) func transfer_skippedGrants_areFoundInRanges(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func transfer_skippedGrants_areFoundInRanges(
+        _ engine: Engine
+    ) throws {
         let test = try Self.world(engine, grants: 50)
         let transfers = test.store.transfers
         _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         #expect(try !transfers.step(app: "com.juice", limit: 10, Self.change).isFinished)
         let last = try #require(try Self.number(test, "SELECT MAX(id) FROM grants"))
-        try test.database.write(.durable) { try $0.run("UPDATE app_transfers SET moved_through = \(last)") }
+        try test.database.write(.durable) {
+            try $0.run("UPDATE app_transfers SET moved_through = \(last)")
+        }
         var steps = 0
-        while try !transfers.step(app: "com.juice", limit: 10, range: 7, Self.change).isFinished { steps += 1 }
+        while try !transfers.step(app: "com.juice", limit: 10, range: 7, Self.change).isFinished {
+            steps += 1
+        }
         #expect(steps == 5)
         #expect(try #require(try transfers.transfers().first).moved == 50)
     }
@@ -150,7 +179,8 @@ import Testing
     @Test(arguments: Engine.all) func transfer_step_countsNothing(_ engine: Engine) throws {
         let test = try Self.world(engine, grants: 70)
         let recorder = RecordingDatabase(test.database)
-        let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let store = Store(
+            database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
         _ = try store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         while try !store.transfers.step(app: "com.juice", limit: 32, Self.change).isFinished {}
         #expect(recorder.changes("grants").isEmpty == false)

@@ -12,20 +12,24 @@ import Testing
 @Suite(.blocking) struct VelocityBufferTests {
     private static func counter(_ window: Int64, distinct: Bool) -> PolicyCounter {
         PolicyCounter(
-            name: "c", key: .context("k"), window: window, events: [.signIn], distinct: distinct ? .account : nil)
+            name: "c", key: .context("k"), window: window, events: [.signIn],
+            distinct: distinct ? .account : nil)
     }
 
     private func tally(
         _ test: TestStore, _ counter: PolicyCounter, _ key: String, _ account: String, _ now: Int64
     ) -> VelocityTally {
         VelocityQuestion(
-            counters: [counter], team: 1, account: account, device: nil, context: ["k": key], marks: test.store.decisionMarks,
+            counters: [counter], team: 1, account: account, device: nil, context: ["k": key],
+            marks: test.store.decisionMarks,
             now: now
         ).tallies(.signIn, inbox: nil)[0]
     }
 
     /// Counts one, and returns the count after it.
-    private func count(_ test: TestStore, _ buffer: VelocityBuffer, _ tally: VelocityTally) throws -> Int64 {
+    private func count(
+        _ test: TestStore, _ buffer: VelocityBuffer, _ tally: VelocityTally
+    ) throws -> Int64 {
         let stored = try test.store.velocity.stored([tally])
         return try #require(buffer.count([tally], .signIn, stored: stored, turn: buffer.turn))[0]
     }
@@ -64,7 +68,9 @@ import Testing
         #expect(left == 0)
     }
 
-    @Test(arguments: Engine.all) func velocity_distinctValues_areCountedToLimit(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func velocity_distinctValues_areCountedToLimit(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let buffer = VelocityBuffer(test.store.velocity)
         let counter = Self.counter(3_600, distinct: true)
@@ -75,13 +81,19 @@ import Testing
         }
         #expect(last == VelocityLimits.distinct)
         try buffer.flush()
-        #expect(try count(test, buffer, tally(test, counter, "a", "7", TestStore.now)) == VelocityLimits.distinct)
+        #expect(
+            try count(test, buffer, tally(test, counter, "a", "7", TestStore.now))
+                == VelocityLimits.distinct)
     }
 
-    @Test(arguments: Engine.all) func velocity_tableOverLimit_dropsEarliestEnding(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func velocity_tableOverLimit_dropsEarliestEnding(
+        _ engine: Engine
+    ) throws {
         let test = try TestStore(engine)
         let buffer = VelocityBuffer(test.store.velocity)
-        let (short, long) = (Self.counter(60, distinct: false), Self.counter(3_600, distinct: false))
+        let (short, long) = (
+            Self.counter(60, distinct: false), Self.counter(3_600, distinct: false)
+        )
         for key in 0..<30 {
             _ = try count(test, buffer, tally(test, short, "\(key)", "x", TestStore.now))
             _ = try count(test, buffer, tally(test, long, "\(key)", "x", TestStore.now))
@@ -101,7 +113,9 @@ import Testing
         let test = try TestStore(Engine.sqlite)
         let buffer = VelocityBuffer(test.store.velocity, capacity: 5)
         let counter = Self.counter(60, distinct: false)
-        for key in 0..<9 { buffer.count([tally(test, counter, "\(key)", "x", TestStore.now)], .signIn) }
+        for key in 0..<9 {
+            buffer.count([tally(test, counter, "\(key)", "x", TestStore.now)], .signIn)
+        }
         #expect(buffer.dropped == 4)
         try buffer.flush()
         let kept: Int64? = try test.database.value("SELECT COUNT(*) FROM velocity")

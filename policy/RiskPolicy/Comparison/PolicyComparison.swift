@@ -34,7 +34,9 @@ package struct ComparedDecision: Sendable, Equatable {
         } else if result.isDegraded, policy.degraded[result.event] != nil {
             rules.append(Self.history)
         }
-        self.init(event: result.event, asks: asks, rules: asks ? rules : [], challenges: policy.challengeKinds(result))
+        self.init(
+            event: result.event, asks: asks, rules: asks ? rules : [],
+            challenges: policy.challengeKinds(result))
     }
 }
 
@@ -57,8 +59,10 @@ package struct PolicyComparison: Sendable {
 
         static func + (left: Count, right: Count) -> Count {
             Count(
-                questions: left.questions + right.questions, askedBefore: left.askedBefore + right.askedBefore,
-                askedAfter: left.askedAfter + right.askedAfter, newlyAsked: left.newlyAsked + right.newlyAsked,
+                questions: left.questions + right.questions,
+                askedBefore: left.askedBefore + right.askedBefore,
+                askedAfter: left.askedAfter + right.askedAfter,
+                newlyAsked: left.newlyAsked + right.newlyAsked,
                 noLongerAsked: left.noLongerAsked + right.noLongerAsked,
                 otherChallenges: left.otherChallenges + right.otherChallenges)
         }
@@ -88,10 +92,13 @@ package struct PolicyComparison: Sendable {
     /// Ids ordered by the size of their difference, then by name.
     package var rulesByWeight: [(id: String, count: RuleCount)] {
         rules.map { ($0.key, $0.value) }.sorted { left, right in
-            let (one, other) = (left.1.newlyAsks + left.1.noLongerAsks, right.1.newlyAsks + right.1.noLongerAsks)
+            let (one, other) = (
+                left.1.newlyAsks + left.1.noLongerAsks, right.1.newlyAsks + right.1.noLongerAsks
+            )
             if one != other { return one > other }
             let (change, otherChange) = (
-                abs(left.1.askedAfter - left.1.askedBefore), abs(right.1.askedAfter - right.1.askedBefore)
+                abs(left.1.askedAfter - left.1.askedBefore),
+                abs(right.1.askedAfter - right.1.askedBefore)
             )
             return change != otherChange ? change > otherChange : left.0 < right.0
         }
@@ -106,12 +113,18 @@ package struct PolicyComparison: Sendable {
         if after.asks { count.askedAfter += 1 }
         if !before.asks, after.asks { count.newlyAsked += 1 }
         if before.asks, !after.asks { count.noLongerAsked += 1 }
-        if before.asks, after.asks, before.challenges != after.challenges { count.otherChallenges += 1 }
+        if before.asks, after.asks, before.challenges != after.challenges {
+            count.otherChallenges += 1
+        }
         events[after.event] = count
         for rule in before.rules { rules[rule, default: RuleCount()].askedBefore += 1 }
         for rule in after.rules { rules[rule, default: RuleCount()].askedAfter += 1 }
-        if after.asks, !before.asks { for rule in after.rules { rules[rule, default: RuleCount()].newlyAsks += 1 } }
-        if before.asks, !after.asks { for rule in before.rules { rules[rule, default: RuleCount()].noLongerAsks += 1 } }
+        if after.asks, !before.asks {
+            for rule in after.rules { rules[rule, default: RuleCount()].newlyAsks += 1 }
+        }
+        if before.asks, !after.asks {
+            for rule in before.rules { rules[rule, default: RuleCount()].noLongerAsks += 1 }
+        }
         return before.asks != after.asks
     }
 
@@ -126,7 +139,8 @@ package struct PolicyComparison: Sendable {
         for (seed, maker) in [old, new].enumerated() {
             var generator = InputGenerator(policy: maker, seed: UInt64(seed + 1), now: now)
             for number in 0..<count / 2 {
-                let input = generator.next(event: maker.askedEvents[number % maker.askedEvents.count])
+                let input = generator.next(
+                    event: maker.askedEvents[number % maker.askedEvents.count])
                 let before = ComparedDecision(old.decide(input), by: old)
                 let after = ComparedDecision(new.decide(input), by: new)
                 guard comparison.add(before, after), examples.count < 3 else { continue }
@@ -138,13 +152,15 @@ package struct PolicyComparison: Sendable {
 
     /// An input that flips, shown by the signals that the requiring rules read, before or after.
     private static func example(
-        _ before: ComparedDecision, _ after: ComparedDecision, _ old: Policy, _ new: Policy, _ input: PolicyInput
+        _ before: ComparedDecision, _ after: ComparedDecision, _ old: Policy, _ new: Policy,
+        _ input: PolicyInput
     ) -> String {
         var shown: [String] = []
         for (policy, rules) in [(old, before.rules), (new, after.rules)] {
             for id in rules {
                 guard let position = policy.rule(id: id) else { continue }
-                for slot in policy.rules[position].condition.resolved.variables where policy.signals.indices.contains(slot) {
+                for slot in policy.rules[position].condition.resolved.variables
+                where policy.signals.indices.contains(slot) {
                     let name = policy.signals[slot].name
                     let fact = "\(name) = \(policy.value(slot: slot, of: input).text)"
                     if name != "event", !shown.contains(fact) { shown.append(fact) }

@@ -26,7 +26,8 @@ package struct StatusInfluence: Sendable {
     ///   - old: of the same kind as `new`: policies that require checks.
     ///   - status: the status policy in force.
     package init(from old: Policy, to new: Policy, status: Policy) {
-        let changed = PolicyDiff(from: old, to: new).items.filter { $0.section == "rules" }.map(\.name)
+        let changed = PolicyDiff(from: old, to: new).items.filter { $0.section == "rules" }.map(
+            \.name)
         changedRules = changed
         func signals(_ id: String) -> Set<StandardSignal> {
             [old, new].reduce(into: []) { found, policy in
@@ -35,11 +36,16 @@ package struct StatusInfluence: Sendable {
             }
         }
         readers = changed.filter { signals($0).contains(.realUserStatus) }
-        isRead = new.rules.contains { $0.mode == .active && Self.signals(of: $0, new).contains(.realUserStatus) }
-        let cautious = status.rules.filter { $0.mode == .active && status.status(of: $0) == .unknown }
+        isRead = new.rules.contains {
+            $0.mode == .active && Self.signals(of: $0, new).contains(.realUserStatus)
+        }
+        let cautious = status.rules.filter {
+            $0.mode == .active && status.status(of: $0) == .unknown
+        }
         shared = changed.compactMap { id in
             let own = signals(id)
-            let meeting = cautious.filter { !own.isDisjoint(with: Self.signals(of: $0, status)) }.map(\.id)
+            let meeting = cautious.filter { !own.isDisjoint(with: Self.signals(of: $0, status)) }
+                .map(\.id)
             return meeting.isEmpty ? nil : Shared(rule: id, statusRules: meeting)
         }
         words = RuleWords(status)
@@ -48,7 +54,9 @@ package struct StatusInfluence: Sendable {
 
     private static func signals(of rule: PolicyRule, _ policy: Policy) -> Set<StandardSignal> {
         rule.condition.resolved.variables.reduce(into: []) { found, slot in
-            guard policy.signals.indices.contains(slot), case .postern(let signal) = policy.signals[slot].source else { return }
+            guard policy.signals.indices.contains(slot),
+                case .postern(let signal) = policy.signals[slot].source
+            else { return }
             if signal != .event { found.insert(signal) }
         }
     }
@@ -63,8 +71,12 @@ package struct StatusInfluence: Sendable {
             "The changed rule \($0) reads the user's status, which \(status.name) \(status.version) gives."
         }
         for meeting in shared {
-            lines.append("The changed rule \(meeting.rule) reads what \(status.name) \(status.version) reads too:")
-            lines += status.rules.filter { meeting.statusRules.contains($0.id) }.map { "  \($0.id): \(words.sentence($0))" }
+            lines.append(
+                "The changed rule \(meeting.rule) reads what \(status.name) \(status.version) reads too:"
+            )
+            lines += status.rules.filter { meeting.statusRules.contains($0.id) }.map {
+                "  \($0.id): \(words.sentence($0))"
+            }
         }
         return lines
     }

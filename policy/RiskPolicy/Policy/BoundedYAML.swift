@@ -42,16 +42,26 @@ package enum BoundedYAML {
 
     /// The root of a text's only document; nil if there is none.
     package static func root(_ text: String) throws(YAMLFault) -> Node? {
-        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
-        guard text.utf8.count <= maximumOctets else { throw YAMLFault("the file is larger than \(maximumOctets) bytes") }
-        if let place = deepBracket(text) { throw YAMLFault(tooDeep, line: place.line, column: place.column) }
-        guard let stand = StandIns(for: text) else { throw YAMLFault("the file uses every private character of Unicode") }
+        let text =
+            text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
+        guard text.utf8.count <= maximumOctets else {
+            throw YAMLFault("the file is larger than \(maximumOctets) bytes")
+        }
+        if let place = deepBracket(text) {
+            throw YAMLFault(tooDeep, line: place.line, column: place.column)
+        }
+        guard let stand = StandIns(for: text) else {
+            throw YAMLFault("the file uses every private character of Unicode")
+        }
         let node: Node?
         do {
             // The encoding is given because Yams would otherwise read it from the environment.
-            node = try Yams.Parser(yaml: stand.hiding(text), resolver: .basic, encoding: .utf8).singleRoot()
+            node = try Yams.Parser(yaml: stand.hiding(text), resolver: .basic, encoding: .utf8)
+                .singleRoot()
         } catch let error as YamlError {
-            if let place = aliasLike(text) { throw YAMLFault(StandIns.aliasMessage, line: place.line, column: place.column) }
+            if let place = aliasLike(text) {
+                throw YAMLFault(StandIns.aliasMessage, line: place.line, column: place.column)
+            }
             throw fault(error, stand)
         } catch {
             throw YAMLFault("not YAML")
@@ -63,7 +73,8 @@ package enum BoundedYAML {
 
     private static func fault(_ error: YamlError, _ stand: StandIns) -> YAMLFault {
         switch error {
-        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+            .composer(_, let problem, let mark, _):
             return YAMLFault("not YAML: \(problem)", mark)
         case .reader(let problem, _, _, _):
             return YAMLFault("not YAML: \(problem)")
@@ -99,7 +110,10 @@ package enum BoundedYAML {
         var before: UnicodeScalar = "\n"
         var isSign = false
         for scalar in text.unicodeScalars {
-            if isSign, scalar.properties.isAlphabetic || scalar.properties.numericType != nil || scalar == "_" || scalar == "-" {
+            if isSign,
+                scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+                    || scalar == "_" || scalar == "-"
+            {
                 return (line, column)
             }
             column += 1
@@ -110,23 +124,33 @@ package enum BoundedYAML {
         return nil
     }
 
-    /// The node as it was written, within the limits. Checked from the top down, so that the recursion is limited.
-    private static func restored(_ node: Node, _ stand: StandIns, depth: Int, _ left: inout Int) throws(YAMLFault) -> Node {
+    /// The node as it was written, within the limits. Checked from the top down, so that
+    /// the recursion is limited.
+    private static func restored(
+        _ node: Node, _ stand: StandIns, depth: Int, _ left: inout Int
+    ) throws(YAMLFault) -> Node {
         left -= 1
         if left < 0 { throw YAMLFault("the file has more than \(maximumNodes) nodes", node.mark) }
         if depth > maximumNesting { throw YAMLFault(tooDeep, node.mark) }
         switch node {
         case .scalar(let scalar):
-            if scalar.style == .plain, let fault = stand.fault(scalar.string) { throw YAMLFault(fault, scalar.mark) }
-            return .scalar(.init(stand.restoring(scalar.string), scalar.tag, scalar.style, scalar.mark))
+            if scalar.style == .plain, let fault = stand.fault(scalar.string) {
+                throw YAMLFault(fault, scalar.mark)
+            }
+            return .scalar(
+                .init(stand.restoring(scalar.string), scalar.tag, scalar.style, scalar.mark))
         case .sequence(let sequence):
             var nodes: [Node] = []
-            for child in sequence { nodes.append(try restored(child, stand, depth: depth + 1, &left)) }
+            for child in sequence {
+                nodes.append(try restored(child, stand, depth: depth + 1, &left))
+            }
             return .sequence(.init(nodes, sequence.tag, sequence.style, sequence.mark))
         case .mapping(let mapping):
             var pairs: [(Node, Node)] = []
             for (key, value) in mapping {
-                guard case .scalar = key else { throw YAMLFault("a key must be plain text", key.mark) }
+                guard case .scalar = key else {
+                    throw YAMLFault("a key must be plain text", key.mark)
+                }
                 let key = try restored(key, stand, depth: depth + 1, &left)
                 pairs.append((key, try restored(value, stand, depth: depth + 1, &left)))
             }
@@ -137,7 +161,8 @@ package enum BoundedYAML {
     }
 }
 
-/// Private characters that replace `&`, `*` and `?` while Yams reads; each takes one column, like the original.
+/// Private characters that replace `&`, `*` and `?` while Yams reads; each takes one
+/// column, like the original.
 private struct StandIns {
     static let aliasMessage = "anchors and aliases are not supported; write the value out"
     private static let hidden: [UnicodeScalar] = ["&", "*", "?"]
@@ -147,7 +172,9 @@ private struct StandIns {
     /// Three characters that the text does not use; nil if it uses them all.
     init?(for text: String) {
         let used = Set(text.unicodeScalars.lazy.filter { (0xE000...0xF8FF).contains($0.value) })
-        let free = (0xE000...0xF8FF).lazy.compactMap(UnicodeScalar.init).filter { !used.contains($0) }
+        let free = (0xE000...0xF8FF).lazy.compactMap(UnicodeScalar.init).filter {
+            !used.contains($0)
+        }
         standIns = Array(free.prefix(Self.hidden.count))
         guard standIns.count == Self.hidden.count else { return nil }
     }
@@ -158,15 +185,21 @@ private struct StandIns {
 
     /// The fault of a plain text that begins like an anchor, an alias or an explicit key.
     func fault(_ text: String) -> String? {
-        guard let first = text.unicodeScalars.first, let index = standIns.firstIndex(of: first) else { return nil }
+        guard let first = text.unicodeScalars.first, let index = standIns.firstIndex(of: first)
+        else { return nil }
         if Self.hidden[index] != "?" { return Self.aliasMessage }
         let next = text.unicodeScalars.dropFirst().first
-        return next == nil || next == " " || next == "\t" || next == "\n" ? "keys must be written without '?'" : nil
+        return next == nil || next == " " || next == "\t" || next == "\n"
+            ? "keys must be written without '?'" : nil
     }
 
-    private static func replacing(_ old: [UnicodeScalar], by new: [UnicodeScalar], in text: String) -> String {
+    private static func replacing(
+        _ old: [UnicodeScalar], by new: [UnicodeScalar], in text: String
+    ) -> String {
         var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars { result.append(old.firstIndex(of: scalar).map { new[$0] } ?? scalar) }
+        for scalar in text.unicodeScalars {
+            result.append(old.firstIndex(of: scalar).map { new[$0] } ?? scalar)
+        }
         return String(result)
     }
 }

@@ -1,8 +1,10 @@
-// The decision: the outcomes of the rules, combined (docs/POLICY-REFERENCE.md, "How a decision is made").
+// The decision: the outcomes of the rules, combined (docs/POLICY-REFERENCE.md, "How
+// a decision is made").
 
 import CEL
 
-/// A decision in compact form: sets of rules and codes by position. `Policy.answer` gives the names.
+/// A decision in compact form: sets of rules and codes by position.
+/// `Policy.answer` gives the names.
 package struct PolicyResult: Sendable, Equatable {
     /// The event of the request.
     package var event: PolicyEvent
@@ -95,7 +97,9 @@ extension PolicyPlan {
         let event = events[input.event.index]
         // One budget for all conditions.
         var interpreter = Interpreter(variables: input.variables, zones: zones)
-        for rule in event.rules { outcomes.note(interpreter.outcome(rule.condition.expression), rule: rule.position) }
+        for rule in event.rules {
+            outcomes.note(interpreter.outcome(rule.condition.expression), rule: rule.position)
+        }
         input.known.replace(&outcomes, among: event.evaluated)
         let isDoubtful = !input.faults.isEmpty
         let doubtful = isDoubtful ? holdFaults(input, &outcomes) : 0
@@ -108,7 +112,9 @@ extension PolicyPlan {
         if skips != 0, required != 0 {
             let strongest = strongestChallenge(of: skips)
             waived = required & ~errors & upToChallenge[strongest]
-            if errorChallenge <= strongest { waived |= required & errors & (~doubtful | upToChallenge[strongest]) }
+            if errorChallenge <= strongest {
+                waived |= required & errors & (~doubtful | upToChallenge[strongest])
+            }
         }
         let asking = (active | errors) & always | (required & ~waived)
         let asked = asking & ~input.snoozed.bits
@@ -126,14 +132,18 @@ extension PolicyPlan {
         if asked & errors != 0 {
             strongest = max(strongest, errorChallenge)
             // A usable value might have required the rule's own challenge.
-            if asked & errors & doubtful != 0 { strongest = max(strongest, strongestChallenge(of: asked & errors & doubtful)) }
+            if asked & errors & doubtful != 0 {
+                strongest = max(strongest, strongestChallenge(of: asked & errors & doubtful))
+            }
             reasons |= errorBit
         }
         if input.isHistoryUnavailable, event.degraded >= 0 {
             strongest = max(strongest, event.degraded)
             reasons |= historyBit
         }
-        for rule in RuleSet(bits: strongest >= 0 ? asked & ~errors : skips) { reasons |= reasonBits[rule] }
+        for rule in RuleSet(bits: strongest >= 0 ? asked & ~errors : skips) {
+            reasons |= reasonBits[rule]
+        }
         result.reasons = RuleSet(bits: reasons)
         result.decision = strongest >= 0 ? .requireVerification : .allow
         holdGuarantees(input, &interpreter, &strongest, &result)
@@ -150,14 +160,13 @@ extension PolicyPlan {
 
     /// Enforces the guarantees on the result, after any decision of the rules.
     private func holdGuarantees(
-        _ input: PolicyInput, _ interpreter: inout Interpreter, _ strongest: inout Int, _ result: inout PolicyResult
+        _ input: PolicyInput, _ interpreter: inout Interpreter, _ strongest: inout Int,
+        _ result: inout PolicyResult
     ) {
         var overriding = -1
         var asks = false
-        for guarantee in events[input.event.index].guarantees {
-            // Of two contradictory guarantees, the one that requires a check has priority: later
-            // ones that allow are not evaluated.
-            guard overriding < 0 || (guarantee.asks && !asks) else { continue }
+        for guarantee in events[input.event.index].guarantees
+        where overriding < 0 || (guarantee.asks && !asks) {
             let outcome = interpreter.outcome(guarantee.condition.expression)
             let holds =
                 // A guarantee that reads an unusable value holds only if it requires a check.
@@ -165,14 +174,17 @@ extension PolicyPlan {
                 ? guarantee.asks
                 // A guarantee that requires a check holds if no steps are left for it, so that no
                 // one is allowed for lack of steps.
-                : outcome == .holds || (outcome == .error && guarantee.asks && interpreter.stepsLeft < 0)
+                : outcome == .holds
+                    || (outcome == .error && guarantee.asks && interpreter.stepsLeft < 0)
             guard holds else { continue }
             overriding = guarantee.position
             asks = guarantee.asks
         }
         // A skip that was left out because of an unusable value must not lead to a weaker check
         // than the guarantee would have required.
-        if !input.faults.isEmpty, asks, result.decision == .requireVerification { strongest = max(strongest, errorChallenge) }
+        if !input.faults.isEmpty, asks, result.decision == .requireVerification {
+            strongest = max(strongest, errorChallenge)
+        }
         guard overriding >= 0, asks != (result.decision == .requireVerification) else { return }
         result.decision = asks ? .requireVerification : .allow
         result.overridingGuarantee = Int8(truncatingIfNeeded: overriding)
@@ -180,9 +192,11 @@ extension PolicyPlan {
         strongest = asks ? errorChallenge : -1
     }
 
-    /// Offers the required challenge and stronger ones that are available; otherwise the nearest weaker one; at least one.
+    /// Offers the required challenge and stronger ones that are available; otherwise the nearest
+    /// weaker one; at least one.
     private func offer(
-        from strongest: Int, _ input: PolicyInput, _ interpreter: inout Interpreter, _ result: inout PolicyResult
+        from strongest: Int, _ input: PolicyInput, _ interpreter: inout Interpreter,
+        _ result: inout PolicyResult
     ) {
         let event = events[input.event.index]
         var available = event.offered
@@ -205,7 +219,8 @@ extension PolicyPlan {
         if available & ~weaker != 0 {
             result.challenges = available & ~weaker
         } else if available & weaker != 0 {
-            result.challenges = 1 &<< UInt8(truncatingIfNeeded: 7 - (available & weaker).leadingZeroBitCount)
+            result.challenges =
+                1 &<< UInt8(truncatingIfNeeded: 7 - (available & weaker).leadingZeroBitCount)
         } else {
             result.challenges = 1 &<< UInt8(truncatingIfNeeded: strongest)
         }

@@ -63,7 +63,8 @@ struct SourceFile {
     init(name: String, text: String) {
         self.name = name
         self.text = text
-        lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+        lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map {
+            line in
             Array(line.last == "\r" ? line.dropLast() : line)
         }
     }
@@ -72,7 +73,8 @@ struct SourceFile {
     static let excerptWidth = 140
 
     func diagnostic(at position: SourcePosition, _ message: String) -> PolicyDiagnostic {
-        PolicyDiagnostic(file: name, position: position, message: message, excerpt: excerpt(at: position))
+        PolicyDiagnostic(
+            file: name, position: position, message: message, excerpt: excerpt(at: position))
     }
 
     private func excerpt(at position: SourcePosition) -> String {
@@ -80,14 +82,18 @@ struct SourceFile {
         let line = lines[position.line - 1]
         let column = min(max(position.column - 1, 0), line.count)
         let start =
-            line.count <= Self.excerptWidth ? 0 : max(0, min(column - Self.excerptWidth / 2, line.count - Self.excerptWidth))
+            line.count <= Self.excerptWidth
+            ? 0 : max(0, min(column - Self.excerptWidth / 2, line.count - Self.excerptWidth))
         let shown = line[start..<min(line.count, start + Self.excerptWidth)]
         var text = String.UnicodeScalarView()
         // Control characters would move the caret or affect the reader's terminal.
-        for scalar in shown { text.append(scalar.value < 0x20 || scalar.value == 0x7F ? " " : scalar) }
+        for scalar in shown {
+            text.append(scalar.value < 0x20 || scalar.value == 0x7F ? " " : scalar)
+        }
         let number = String(position.line)
         let blank = String(repeating: " ", count: number.count)
-        return " \(number) | \(String(text))\n \(blank) | \(String(repeating: " ", count: column - start))^"
+        return
+            " \(number) | \(String(text))\n \(blank) | \(String(repeating: " ", count: column - start))^"
     }
 }
 
@@ -101,7 +107,9 @@ package final class DiagnosticCollector {
 
     /// Adds a fault, unless it was added before.
     package func add(_ diagnostic: PolicyDiagnostic) {
-        if diagnostics.count < Self.maximum, !diagnostics.contains(diagnostic) { diagnostics.append(diagnostic) }
+        if diagnostics.count < Self.maximum, !diagnostics.contains(diagnostic) {
+            diagnostics.append(diagnostic)
+        }
     }
 
     /// Throws the collected faults, if any.

@@ -25,7 +25,9 @@ extension ResolvedExpression {
             return remade(.binary(operation, left, right)).computed([left, right])
         case .conditional(let condition, let yes, let no):
             let condition = condition.folded(values)
-            if case .constant(.bool(let bool)) = condition.kind { return (bool ? yes : no).folded(values) }
+            if case .constant(.bool(let bool)) = condition.kind {
+                return (bool ? yes : no).folded(values)
+            }
             return remade(.conditional(condition, yes.folded(values), no.folded(values)))
         case .not(let operand):
             let operand = operand.folded(values)
@@ -36,7 +38,8 @@ extension ResolvedExpression {
         case .call(let function, let arguments):
             let arguments = arguments.map { $0.folded(values) }
             // A zone's offset may change with the database, so it is looked up at evaluation.
-            return remade(.call(function, arguments)).computed(arguments.count == 1 ? arguments : [])
+            return remade(.call(function, arguments)).computed(
+                arguments.count == 1 ? arguments : [])
         case .list(let elements):
             let elements = elements.map { $0.folded(values) }
             return remade(.list(elements)).computed(elements)
@@ -53,7 +56,9 @@ extension ResolvedExpression {
 
     /// The computed constant if all `parts` are constants; unchanged if computing it is an error.
     private func computed(_ parts: [ResolvedExpression]) -> ResolvedExpression {
-        let isConstant = !parts.isEmpty && parts.allSatisfy { if case .constant = $0.kind { true } else { false } }
+        let isConstant =
+            !parts.isEmpty
+            && parts.allSatisfy { if case .constant = $0.kind { true } else { false } }
         guard isConstant else { return self }
         var interpreter = Interpreter(variables: ExpressionVariables())
         guard let value = try? interpreter.evaluate(self) else { return self }

@@ -1,5 +1,6 @@
-// Inputs generated from the conditions: every number and string that a rule compares with, neighbouring values, and missing
-// values. Deterministic, for guarantees at load and for property tests.
+// Inputs generated from the conditions: every number and string that a rule compares
+// with, neighbouring values, and missing values. Deterministic, for guarantees at load
+// and for property tests.
 
 import CEL
 import Yams
@@ -22,12 +23,15 @@ package struct InputGenerator {
         var strings: Set<String> = ["", "other"]
         var near: [Int: Set<Int64>] = [:]
         let expressions =
-            policy.rules.map(\.condition) + policy.guarantees.map(\.condition) + policy.challenges.compactMap(\.unavailableWhen)
+            policy.rules.map(\.condition) + policy.guarantees.map(\.condition)
+            + policy.challenges.compactMap(\.unavailableWhen)
         for expression in expressions {
             for part in expression.resolved.conditionParts {
                 part.visit { node in
                     guard case .constant(.int(let int)) = node.kind else { return }
-                    for slot in part.variables { near[slot, default: []].formUnion([int &- 1, int, int &+ 1]) }
+                    for slot in part.variables {
+                        near[slot, default: []].formUnion([int &- 1, int, int &+ 1])
+                    }
                 }
             }
             expression.resolved.visit { node in
@@ -35,7 +39,8 @@ package struct InputGenerator {
                 for value in Self.scalars(value) {
                     switch value {
                     case .int(let int): ints.formUnion([int &- 1, int, int &+ 1])
-                    case .double(let double): doubles.formUnion([double - 0.5, double, double + 0.5])
+                    case .double(let double):
+                        doubles.formUnion([double - 0.5, double, double + 0.5])
                     case .string(let text): strings.insert(text)
                     default: break
                     }
@@ -92,8 +97,12 @@ package struct InputGenerator {
         case .uint: .uint(UInt64(ints[next(below: ints.count)].magnitude))
         case .double: .double(doubles[next(below: doubles.count)])
         case .string: .string(strings[next(below: strings.count)])
-        case .timestamp: CELTimestamp(seconds: Int64(next(below: 4_000_000_000))).map(CELValue.timestamp) ?? .missing
-        case .duration: CELDuration(total: Int128(next(below: 1_000_000)) * 1_000_000_000).map(CELValue.duration) ?? .missing
+        case .timestamp:
+            CELTimestamp(seconds: Int64(next(below: 4_000_000_000))).map(CELValue.timestamp)
+                ?? .missing
+        case .duration:
+            CELDuration(total: Int128(next(below: 1_000_000)) * 1_000_000_000).map(
+                CELValue.duration) ?? .missing
         case .list(let element): .list((0..<next(below: 4)).map { _ in value(of: element) })
         default: .missing
         }
@@ -109,23 +118,34 @@ extension Policy {
         for number in 0..<inputs {
             let input = generator.next(event: askedEvents[number % askedEvents.count])
             let overriding = Int(decide(input).overridingGuarantee)
-            guard overriding >= 0, overriding < nodes.count, broken.insert(overriding).inserted else { continue }
+            guard overriding >= 0, overriding < nodes.count, broken.insert(overriding).inserted
+            else { continue }
             let guarantee = guarantees[overriding]
-            let reads = guarantee.condition.resolved.variables.filter { signals.indices.contains($0) }
-            let shown = reads.map { "\(signals[$0].name) = \(value(slot: $0, of: input).text)" }.joined(separator: ", ")
-            reader.report(nodes[overriding], "guarantee broken: the rules do not give '\(word(guarantee))' for \(shown)")
+            let reads = guarantee.condition.resolved.variables.filter {
+                signals.indices.contains($0)
+            }
+            let shown = reads.map { "\(signals[$0].name) = \(value(slot: $0, of: input).text)" }
+                .joined(separator: ", ")
+            reader.report(
+                nodes[overriding],
+                "guarantee broken: the rules do not give '\(word(guarantee))' for \(shown)")
         }
     }
 }
 
 extension PolicyRefusal {
-    /// A guarantee, by its condition's text, that the rules broke on an input that was not generated.
-    package init(brokenGuarantee condition: String, of policy: Policy, file: String, where place: String) {
+    /// A guarantee, by its condition's text, that the rules broke on an
+    /// input that was not generated.
+    package init(
+        brokenGuarantee condition: String, of policy: Policy, file: String, where place: String
+    ) {
         let guarantee = policy.guarantees.first { $0.condition.text == condition }
         self.init(diagnostics: [
             PolicyDiagnostic(
-                file: file, position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
-                message: "guarantee broken: the rules do not give '\(guarantee.map(policy.word) ?? "")' for \(place)",
+                file: file,
+                position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
+                message:
+                    "guarantee broken: the rules do not give '\(guarantee.map(policy.word) ?? "")' for \(place)",
                 excerpt: "")
         ])
     }

@@ -115,8 +115,8 @@ package struct Policy: Sendable {
     /// The slot of a signal; nil if the policy does not declare it.
     package func slot(named name: String) -> Int? { slots[name] }
 
-    /// Whether a decision is short for all signal values, some hundred microseconds at most; otherwise it may take
-    /// `ExpressionLimits.maximumSteps`.
+    /// Whether a decision is short for all signal values, some hundred microseconds at most;
+    /// otherwise it may take `ExpressionLimits.maximumSteps`.
     package var decidesAtOnce: Bool { plan.decidesAtOnce }
 
     /// The rule's position in `rules`.
@@ -129,15 +129,19 @@ package struct Policy: Sendable {
 
     /// The slots that a decision about an event may read.
     package func slotsRead(at event: PolicyEvent) -> Set<Int> {
-        let rules = rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(\.condition)
+        let rules = rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(
+            \.condition)
         let others = guarantees.map(\.condition) + challenges.compactMap(\.unavailableWhen)
         return (rules + others).reduce(into: []) { $0.formUnion($1.resolved.variables) }
     }
 
-    /// Whether a rule with `review: true` matched, even if waived, snoozed or in shadow, or ended in an error.
+    /// Whether a rule with `review: true` matched, even if waived, snoozed or in
+    /// shadow, or ended in an error.
     package func isForReview(_ result: PolicyResult) -> Bool {
-        let matched = [result.asked, result.skips, result.waived, result.snoozed, result.shadow, result.errors]
-            .reduce(0) { $0 | $1.bits }
+        let matched = [
+            result.asked, result.skips, result.waived, result.snoozed, result.shadow, result.errors,
+        ]
+        .reduce(0) { $0 | $1.bits }
         return RuleSet(bits: matched).contains { rules[$0].isForReview }
     }
 }

@@ -68,7 +68,8 @@ package struct PolicyCounter: Sendable, Hashable {
     /// Identifies the counted values: counts of another definition do not apply. Policies of a team
     /// share equal counters.
     package var definition: String {
-        let counted = PolicyEvent.allCases.filter(events.contains).map(\.rawValue).joined(separator: ",")
+        let counted = PolicyEvent.allCases.filter(events.contains).map(\.rawValue).joined(
+            separator: ",")
         return "\(name) \(key.text) \(window) \(counted) \(distinct?.text ?? "")"
     }
 }

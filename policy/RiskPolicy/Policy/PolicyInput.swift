@@ -53,7 +53,8 @@ package struct PolicyInput: Sendable {
         values = Array(repeating: .missing, count: plan.signals.count) + [.timestamp(now)]
     }
 
-    /// The value of a signal as it was set; history signals are missing while history is unavailable.
+    /// The value of a signal as it was set; history signals are missing
+    /// while history is unavailable.
     func value(slot: Int) -> CELValue {
         guard plan.signals.indices.contains(slot), let value = values[slot] else { return .missing }
         return isHistoryUnavailable && plan.historySlots.contains(slot) ? .missing : value
@@ -97,17 +98,27 @@ extension Policy {
     ///
     /// - Throws: `PolicyInputError` if the signal is not declared, has another type, or is out of
     ///   its declared bounds.
-    package func set(_ name: String, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
+    package func set(
+        _ name: String, to value: CELValue, in input: inout PolicyInput
+    ) throws(PolicyInputError) {
         guard let slot = slot(named: name) else {
-            throw PolicyInputError(message: "unknown signal '\(name)'\(suggestion(for: name, among: signals.map(\.name)))")
+            throw PolicyInputError(
+                message:
+                    "unknown signal '\(name)'\(suggestion(for: name, among: signals.map(\.name)))")
         }
-        guard name != "event" else { throw PolicyInputError(message: "'event' is fixed when the input is created") }
+        guard name != "event" else {
+            throw PolicyInputError(message: "'event' is fixed when the input is created")
+        }
         try set(slot: slot, to: value, in: &input)
     }
 
     /// Sets a signal by its slot.
-    package func set(slot: Int, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
-        guard signals.indices.contains(slot) else { throw PolicyInputError(message: "no such slot") }
+    package func set(
+        slot: Int, to value: CELValue, in input: inout PolicyInput
+    ) throws(PolicyInputError) {
+        guard signals.indices.contains(slot) else {
+            throw PolicyInputError(message: "no such slot")
+        }
         if input.plan !== plan { input = adopted(input) }
         let signal = signals[slot]
         var value = value
@@ -115,15 +126,18 @@ extension Policy {
         if case .null = value { value = .missing }
         guard value.isMissing || Self.fits(value, signal.type) else {
             throw PolicyInputError(
-                message: "'\(signal.name)' is \(signal.type.text), not \(value.typeName)", fault: .wrongType)
+                message: "'\(signal.name)' is \(signal.type.text), not \(value.typeName)",
+                fault: .wrongType)
         }
         guard Self.isWithinBounds(value, signal) else {
-            throw PolicyInputError(message: "'\(signal.name)' is out of its bounds", fault: .outOfBounds)
+            throw PolicyInputError(
+                message: "'\(signal.name)' is out of its bounds", fault: .outOfBounds)
         }
         input.write(value, slot: slot)
     }
 
-    /// The value of a signal as it was set; history signals are missing while history is unavailable.
+    /// The value of a signal as it was set; history signals are missing
+    /// while history is unavailable.
     package func value(slot: Int, of input: PolicyInput) -> CELValue {
         adopted(input).value(slot: slot)
     }
@@ -140,7 +154,9 @@ extension Policy {
             try? set(signal.name, to: input.value(slot: slot), in: &own)
         }
         for (slot, fault) in input.faults {
-            if let slot = self.slot(named: input.plan.signals[slot].name) { mark(slot: slot, fault, in: &own) }
+            if let slot = self.slot(named: input.plan.signals[slot].name) {
+                mark(slot: slot, fault, in: &own)
+            }
         }
         own.isHistoryUnavailable = input.isHistoryUnavailable
         own.lists = input.lists
@@ -149,7 +165,8 @@ extension Policy {
 
     private static func fits(_ value: CELValue, _ type: CELType) -> Bool {
         switch (value, type) {
-        case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string), (.timestamp, .timestamp),
+        case (.bool, .bool), (.int, .int), (.uint, .uint), (.double, .double), (.string, .string),
+            (.timestamp, .timestamp),
             (.duration, .duration):
             true
         case (.list(let elements), .list(let element)): elements.allSatisfy { fits($0, element) }
@@ -172,7 +189,8 @@ extension Policy {
         }
         if case .string(let text) = value { return text.utf8.count <= signal.maximumLength }
         if case .list(let elements) = value {
-            return elements.count <= PolicyFileLimits.maximumListElements && elements.allSatisfy { isWithinBounds($0, signal) }
+            return elements.count <= PolicyFileLimits.maximumListElements
+                && elements.allSatisfy { isWithinBounds($0, signal) }
         }
         return true
     }

@@ -5,7 +5,8 @@ import Support
 import Yams
 
 extension PolicyLoader {
-    /// `counters: {network_signups: {key: context.network, window: 1h, events: [sign_up], distinct: account}}`.
+    /// `counters: {network_signups: {key: context.network, window: 1h, events:
+    /// [sign_up], distinct: account}}`.
     mutating func readCounters(_ node: Node) {
         guard let entries = reader.entries(node, "counters") else { return }
         guard entries.count <= PolicyFileLimits.maximumCounters else {
@@ -30,20 +31,29 @@ extension PolicyLoader {
 
     private func counter(_ name: String, _ node: Node) -> PolicyCounter? {
         guard
-            let fields = reader.fields(node, "a counter", required: ["key", "window", "events"], optional: ["distinct"]),
-            let keyNode = fields["key"], let windowNode = fields["window"], let eventsNode = fields["events"]
+            let fields = reader.fields(
+                node, "a counter", required: ["key", "window", "events"], optional: ["distinct"]),
+            let keyNode = fields["key"], let windowNode = fields["window"],
+            let eventsNode = fields["events"]
         else { return nil }
-        let counted = (key: key(keyNode, "key"), window: window(windowNode), events: events(eventsNode, "events"))
+        let counted = (
+            key: key(keyNode, "key"), window: window(windowNode),
+            events: events(eventsNode, "events")
+        )
         var distinct: PolicyCounter.Key?
         if let node = fields["distinct"] {
             distinct = key(node, "distinct")
             if distinct == nil { return nil }
             if distinct == counted.key {
-                reader.report(node, "'distinct' must not be the key itself: it would always count one")
+                reader.report(
+                    node, "'distinct' must not be the key itself: it would always count one")
             }
         }
-        guard let key = counted.key, let window = counted.window, let events = counted.events, !events.isEmpty else { return nil }
-        return PolicyCounter(name: name, key: key, window: window, events: events, distinct: distinct)
+        guard let key = counted.key, let window = counted.window, let events = counted.events,
+            !events.isEmpty
+        else { return nil }
+        return PolicyCounter(
+            name: name, key: key, window: window, events: events, distinct: distinct)
     }
 
     private func key(_ node: Node, _ what: String) -> PolicyCounter.Key? {
@@ -74,7 +84,8 @@ extension PolicyLoader {
         guard let text = reader.text(node, "window") else { return nil }
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         let digits = text.dropLast()
-        guard let factor = text.last.flatMap({ units[$0] }), digits.utf8.allSatisfy(\.isASCIIDigit), digits.utf8.count <= 7,
+        guard let factor = text.last.flatMap({ units[$0] }), digits.utf8.allSatisfy(\.isASCIIDigit),
+            digits.utf8.count <= 7,
             let number = Int64(digits), PolicyCounter.windows.contains(number * factor)
         else {
             reader.report(node, "a window is 1m to 30d: a number followed by s, m, h or d")

@@ -18,17 +18,25 @@ extension PolicyLoader {
             }
             var (kindNode, isTeams) = (entry.value, false)
             if case .mapping = entry.value {
-                guard let fields = reader.fields(entry.value, "a live list", required: ["kind"], optional: ["of"]),
+                guard
+                    let fields = reader.fields(
+                        entry.value, "a live list", required: ["kind"], optional: ["of"]),
                     let kind = fields["kind"]
                 else { continue }
                 kindNode = kind
-                if let of = fields["of"] { isTeams = reader.word(of, "of", among: ["installation", "team"]) == "team" }
+                if let of = fields["of"] {
+                    isTeams = reader.word(of, "of", among: ["installation", "team"]) == "team"
+                }
             }
             let words = LiveListKind.allCases.map(\.rawValue)
-            guard let kind = reader.word(kindNode, "the kind of a live list", among: words).flatMap(LiveListKind.init) else {
+            guard
+                let kind = reader.word(kindNode, "the kind of a live list", among: words).flatMap(
+                    LiveListKind.init)
+            else {
                 continue
             }
-            parts.scope.liveLists["lists." + entry.key] = LiveListName(entry.key, kind, isTeams: isTeams)
+            parts.scope.liveLists["lists." + entry.key] = LiveListName(
+                entry.key, kind, isTeams: isTeams)
         }
     }
 }
@@ -39,7 +47,9 @@ extension PolicyRefusal {
     package init(_ faults: [String], file: String) {
         self.init(
             diagnostics: faults.map {
-                PolicyDiagnostic(file: file, position: SourcePosition(line: 1, column: 1), message: $0, excerpt: "")
+                PolicyDiagnostic(
+                    file: file, position: SourcePosition(line: 1, column: 1), message: $0,
+                    excerpt: "")
             })
     }
 }

@@ -19,7 +19,8 @@ extension PolicyLoader {
         parts.errorChallenge = 1
         parts.degraded = [Self.statusEvent: 0]
         if let node = fields["rules"] { readStatusRules(node) }
-        if let node = fields["defaults"], let own = reader.fields(node, "defaults", required: ["status"], optional: []),
+        if let node = fields["defaults"],
+            let own = reader.fields(node, "defaults", required: ["status"], optional: []),
             let status = status(own["status"])
         {
             addDefault(status, node)
@@ -30,7 +31,8 @@ extension PolicyLoader {
     }
 
     private func status(_ node: Node?) -> PolicyStatus? {
-        reader.word(node, "status", among: PolicyStatus.allCases.map(\.rawValue)).flatMap(PolicyStatus.init)
+        reader.word(node, "status", among: PolicyStatus.allCases.map(\.rawValue)).flatMap(
+            PolicyStatus.init)
     }
 
     private mutating func readStatusRules(_ node: Node) {
@@ -49,14 +51,18 @@ extension PolicyLoader {
             let mode = ruleMode(fields["mode"])
             let matchesWhenMissing = matchesWhenMissing(fields["when_missing"])
             let reason =
-                fields["reason"].map { reader.text($0, "reason") } ?? id.map { $0.uppercased().replacing("-", with: "_") }
+                fields["reason"].map { reader.text($0, "reason") }
+                ?? id.map { $0.uppercased().replacing("-", with: "_") }
             if let reason, let reasonNode = fields["reason"] ?? fields["id"] {
                 checkReason(reason, reasonNode)
-                if reason == PolicyStatus.defaultReason { reader.report(reasonNode, "'\(reason)' is the reason of the default") }
+                if reason == PolicyStatus.defaultReason {
+                    reader.report(reasonNode, "'\(reason)' is the reason of the default")
+                }
             }
             let condition = condition(fields["condition"], "a condition")
             guard let id, let status, let mode, let reason, let condition else { continue }
-            var rule = rule(id, status, reason, condition, mode: mode, matchesWhenMissing: matchesWhenMissing)
+            var rule = rule(
+                id, status, reason, condition, mode: mode, matchesWhenMissing: matchesWhenMissing)
             rule.description = description(fields["description"])
             parts.rules.append(rule)
             checkReachable(rule, fields)
@@ -64,12 +70,15 @@ extension PolicyLoader {
     }
 
     private func rule(
-        _ id: String, _ status: PolicyStatus, _ reason: String, _ condition: PolicyExpression, mode: RuleMode = .active,
+        _ id: String, _ status: PolicyStatus, _ reason: String, _ condition: PolicyExpression,
+        mode: RuleMode = .active,
         matchesWhenMissing: Bool = false, effect: RuleEffect = .always
     ) -> PolicyRule {
         PolicyRule(
-            id: id, effect: status == .likelyReal ? .skip : effect, mode: mode, events: [Self.statusEvent],
-            challenge: status == .unsupported ? 0 : 1, reason: reason, matchesWhenMissing: matchesWhenMissing,
+            id: id, effect: status == .likelyReal ? .skip : effect, mode: mode,
+            events: [Self.statusEvent],
+            challenge: status == .unsupported ? 0 : 1, reason: reason,
+            matchesWhenMissing: matchesWhenMissing,
             condition: condition, spansTeams: true)
     }
 
@@ -79,14 +88,18 @@ extension PolicyLoader {
         guard status != .likelyReal else { return }
         do throws(ExpressionFault) {
             let always = PolicyExpression(
-                text: "true", resolved: try Checker.resolve("true", in: parts.scope), position: reader.file.position(of: node))
-            parts.rules.append(rule(Self.defaultRule, status, PolicyStatus.defaultReason, always, effect: .require))
+                text: "true", resolved: try Checker.resolve("true", in: parts.scope),
+                position: reader.file.position(of: node))
+            parts.rules.append(
+                rule(Self.defaultRule, status, PolicyStatus.defaultReason, always, effect: .require)
+            )
         } catch {
             reader.report(node, error.message)
         }
     }
 
     private mutating func readStatusGuarantees(_ node: Node) -> [Node] {
-        readGuarantees(node, key: "status", words: ["likely_real": .allow, "unknown": .requireVerification])
+        readGuarantees(
+            node, key: "status", words: ["likely_real": .allow, "unknown": .requireVerification])
     }
 }

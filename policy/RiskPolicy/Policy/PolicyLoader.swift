@@ -35,14 +35,16 @@ package struct PolicyLoader {
     let options: PolicyLoadOptions
     var parts = PolicyParts()
 
-    /// Loads a policy and checks its guarantees on generated inputs. Tests are run separately (`PolicyTestSuite`).
+    /// Loads a policy and checks its guarantees on generated inputs. Tests are run
+    /// separately (`PolicyTestSuite`).
     ///
     /// - Parameters:
     ///   - text: the content of policy.yaml.
     ///   - file: its name for messages.
     /// - Throws: `PolicyRefusal` with all faults.
     package static func load(
-        _ text: String, file: String = "policy.yaml", options: PolicyLoadOptions = PolicyLoadOptions()
+        _ text: String, file: String = "policy.yaml",
+        options: PolicyLoadOptions = PolicyLoadOptions()
     ) throws(PolicyRefusal) -> Policy {
         let yaml = try YAMLFile(name: file, text: text)
         let faults = DiagnosticCollector()
@@ -64,16 +66,23 @@ package struct PolicyLoader {
     private mutating func read(_ root: Node) -> [Node] {
         parts.kind = kind(root)
         let (required, optional) =
-            parts.kind == .status ? ([], ["decides"]) : (["challenges"], ["decides", "live_lists", "counters"])
+            parts.kind == .status
+            ? ([], ["decides"]) : (["challenges"], ["decides", "live_lists", "counters"])
         guard
             let fields = reader.fields(
-                root, "a policy", required: ["policy", "version"] + required + ["defaults", "signals", "rules"],
+                root, "a policy",
+                required: ["policy", "version"] + required + ["defaults", "signals", "rules"],
                 optional: ["description", "constants", "lists", "guarantees"] + optional)
         else { return [] }
         parts.name = label(fields["policy"], "policy")
         parts.version = label(fields["version"], "version")
-        if (parts.kind == .status) != (parts.name == PolicyKind.statusName), let node = fields["policy"] {
-            reader.report(node, "'\(PolicyKind.statusName)' is the name of the policy with 'decides: status', and of no other")
+        if (parts.kind == .status) != (parts.name == PolicyKind.statusName),
+            let node = fields["policy"]
+        {
+            reader.report(
+                node,
+                "'\(PolicyKind.statusName)' is the name of the policy with 'decides: status', and of no other"
+            )
         }
         if let node = fields["signals"] { readSignals(node) }
         if let node = fields["counters"] { readCounters(node) }
@@ -94,20 +103,25 @@ package struct PolicyLoader {
     /// Read first, because the other allowed keys depend on it.
     private func kind(_ root: Node) -> PolicyKind {
         guard let node = root.mapping?["decides"] else { return .verification }
-        return reader.word(node, "decides", among: PolicyKind.allCases.map(\.rawValue)).flatMap(PolicyKind.init) ?? .verification
+        return reader.word(node, "decides", among: PolicyKind.allCases.map(\.rawValue)).flatMap(
+            PolicyKind.init) ?? .verification
     }
 
     /// A decision has one budget for all its conditions.
     func checkCost(_ node: Node) {
         for event in PolicyEvent.allCases {
-            let rules = parts.rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(\.condition)
-            let challenges = parts.challenges.filter { $0.isOffered(for: event) }.compactMap(\.unavailableWhen)
+            let rules = parts.rules.filter { $0.mode != .disabled && $0.events.contains(event) }
+                .map(\.condition)
+            let challenges = parts.challenges.filter { $0.isOffered(for: event) }.compactMap(
+                \.unavailableWhen)
             let all = rules + challenges + parts.guarantees.map(\.condition)
             let cost = all.reduce(0) { ResolvedExpression.capped($0, $1.resolved.largestCost) }
             guard cost > ExpressionLimits.maximumSteps else { continue }
             let limit = ExpressionLimits.maximumSteps
             return reader.report(
-                node, "the conditions are over budget: together they can take more than \(limit) steps for '\(event.rawValue)'")
+                node,
+                "the conditions are over budget: together they can take more than \(limit) steps for '\(event.rawValue)'"
+            )
         }
     }
 
@@ -117,11 +131,19 @@ package struct PolicyLoader {
     private func label(_ node: Node?, _ what: String) -> String {
         guard let node, let text = reader.text(node, what) else { return "" }
         let isWord =
-            text.utf8.count <= 64 && text.utf8.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit || "-._:".utf8.contains($0) }
-        let startsWell = text.utf8.first.map { ($0.isIdentifierStart || $0.isASCIIDigit) && $0 != UInt8(ascii: "_") } ?? false
+            text.utf8.count <= 64
+            && text.utf8.allSatisfy {
+                $0.isIdentifierStart || $0.isASCIIDigit || "-._:".utf8.contains($0)
+            }
+        let startsWell =
+            text.utf8.first.map {
+                ($0.isIdentifierStart || $0.isASCIIDigit) && $0 != UInt8(ascii: "_")
+            } ?? false
         if !isWord || !startsWell {
             reader.report(
-                node, "'\(what)' must be up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
+                node,
+                "'\(what)' must be up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit"
+            )
         }
         return text
     }
@@ -135,7 +157,8 @@ package struct PolicyLoader {
     /// Reports a name that a signal, constant or list already has.
     private func isFree(_ name: String, _ node: Node) -> Bool {
         let scope = parts.scope
-        guard scope.variables[name] == nil, scope.constants[name] == nil, scope.sets[name] == nil else {
+        guard scope.variables[name] == nil, scope.constants[name] == nil, scope.sets[name] == nil
+        else {
             reader.report(node, "'\(name)' is already declared")
             return false
         }
@@ -150,7 +173,9 @@ package struct PolicyLoader {
             return reader.report(node, "more than \(PolicyFileLimits.maximumSignals) signals")
         }
         for entry in entries {
-            guard entry.key.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(Self.isName), entry.key != "now"
+            guard
+                entry.key.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(
+                    Self.isName), entry.key != "now"
             else {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a signal")
                 continue
@@ -159,7 +184,8 @@ package struct PolicyLoader {
             // each use.
             let signal =
                 readSignal(entry.key, entry.keyNode, entry.value)
-                ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true, source: .context)
+                ?? SignalDeclaration(
+                    name: entry.key, type: .dyn, mayBeMissing: true, source: .context)
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)
         }
@@ -175,7 +201,8 @@ package struct PolicyLoader {
         var bounds: [String: Node] = [:]
         if case .mapping = node {
             guard
-                let fields = reader.fields(node, "a signal", required: ["type"], optional: ["min", "max", "max_length"]),
+                let fields = reader.fields(
+                    node, "a signal", required: ["type"], optional: ["min", "max", "max_length"]),
                 let type = fields["type"]
             else { return nil }
             typeNode = type
@@ -202,7 +229,9 @@ package struct PolicyLoader {
                     return nil
                 }
                 let hint = suggestion(for: name, among: supplied.map(\.rawValue))
-                let own = parts.kind == .status ? " for a status" : "; an operator's own signals must begin with 'context.'"
+                let own =
+                    parts.kind == .status
+                    ? " for a status" : "; an operator's own signals must begin with 'context.'"
                 reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint)\(own)")
                 return nil
             }
@@ -213,7 +242,8 @@ package struct PolicyLoader {
             }
             source = .postern(signal)
         }
-        var signal = SignalDeclaration(name: name, type: type, mayBeMissing: mayBeMissing, source: source)
+        var signal = SignalDeclaration(
+            name: name, type: type, mayBeMissing: mayBeMissing, source: source)
         for (key, boundNode) in bounds.sorted(by: { $0.key < $1.key }) where key != "type" {
             guard let scalar = reader.scalar(boundNode, key) else { continue }
             let number: Double? =
@@ -222,7 +252,10 @@ package struct PolicyLoader {
                 case .double(let double): double
                 default: nil
                 }
-            guard let number, key == "max_length" ? type == .string && number >= 1 && number <= 65_536 : type.isNumber else {
+            guard let number,
+                key == "max_length"
+                    ? type == .string && number >= 1 && number <= 65_536 : type.isNumber
+            else {
                 reader.report(boundNode, "'\(key)' does not fit a signal of type \(type.text)")
                 continue
             }
@@ -245,7 +278,9 @@ package struct PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a constant")
                 continue
             }
-            guard isFree(entry.key, entry.keyNode), let scalar = reader.scalar(entry.value, "a constant") else { continue }
+            guard isFree(entry.key, entry.keyNode),
+                let scalar = reader.scalar(entry.value, "a constant")
+            else { continue }
             switch YAMLReader.value(scalar) {
             case .null: reader.report(entry.value, "a constant needs a value")
             case let value: parts.scope.constants[entry.key] = value
@@ -264,7 +299,9 @@ package struct PolicyLoader {
             var set: Set<ExactString> = []
             if case .sequence(let sequence) = entry.value {
                 for element in sequence {
-                    if let text = reader.text(element, "an entry of a list") { set.insert(ExactString(text)) }
+                    if let text = reader.text(element, "an entry of a list") {
+                        set.insert(ExactString(text))
+                    }
                 }
             } else {
                 guard let path = reader.text(entry.value, "a list") else { continue }
@@ -281,20 +318,26 @@ package struct PolicyLoader {
                     continue
                 case .text(let text):
                     for line in PersonText.lines(text) {
-                        let entry = line.unicodeScalars.prefix { $0 != "#" }.drop(while: \.properties.isWhitespace)
+                        let entry = line.unicodeScalars.prefix { $0 != "#" }.drop(
+                            while: \.properties.isWhitespace)
                         let end = entry.lastIndex { !$0.properties.isWhitespace }
-                        if let end { set.insert(ExactString(String(String.UnicodeScalarView(entry[...end])))) }
+                        if let end {
+                            set.insert(ExactString(String(String.UnicodeScalarView(entry[...end]))))
+                        }
                     }
                 }
             }
             if options.refusesCertainFailures {
                 for text in set.map(\.text).filter(CELNetwork.isMistaken).sorted().prefix(5) {
                     reader.report(
-                        entry.value, "'\(text)' looks like an address or a range, but is neither: it would match only itself")
+                        entry.value,
+                        "'\(text)' looks like an address or a range, but is neither: it would match only itself"
+                    )
                 }
             }
             if set.count > PolicyFileLimits.maximumListEntries {
-                reader.report(entry.value, "more than \(PolicyFileLimits.maximumListEntries) entries")
+                reader.report(
+                    entry.value, "more than \(PolicyFileLimits.maximumListEntries) entries")
             }
             parts.scope.sets[entry.key] = StringList(set)
         }
@@ -307,19 +350,29 @@ package struct PolicyLoader {
         guard let node, let scalar = reader.scalar(node, what) else { return nil }
         do throws(ExpressionFault) {
             let resolved = try Checker.resolve(scalar.string, in: parts.scope)
-            guard resolved.type == .bool || (resolved.type == .dyn && !reader.faults.diagnostics.isEmpty) else {
-                throw ExpressionFault("\(what) must be a bool, this is \(resolved.type.text)", at: resolved.span)
+            guard
+                resolved.type == .bool
+                    || (resolved.type == .dyn && !reader.faults.diagnostics.isEmpty)
+            else {
+                throw ExpressionFault(
+                    "\(what) must be a bool, this is \(resolved.type.text)", at: resolved.span)
             }
             guard resolved.largestCost <= ExpressionLimits.maximumSteps else {
                 throw ExpressionFault(
-                    "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps", at: resolved.span)
+                    "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps",
+                    at: resolved.span)
             }
             if let list = resolved.misusedLiveList {
                 throw ExpressionFault("a live list can only be on the right of 'in'", at: list.span)
             }
             resolved.prepareLists()
-            if options.refusesCertainFailures, let failure = resolved.certainFailure(zones: options.zones) { throw failure }
-            return PolicyExpression(text: scalar.string, resolved: resolved, position: reader.file.position(of: node))
+            if options.refusesCertainFailures,
+                let failure = resolved.certainFailure(zones: options.zones)
+            {
+                throw failure
+            }
+            return PolicyExpression(
+                text: scalar.string, resolved: resolved, position: reader.file.position(of: node))
         } catch {
             reader.report(scalar, utf8Offset: error.span.lowerBound, error.message)
             return nil
@@ -331,8 +384,12 @@ extension ResolvedExpression {
     /// Maximum steps of an evaluation, as far as the text shows: lists from signals count with
     /// their largest size.
     var largestCost: Int {
-        func sum(_ parts: [ResolvedExpression]) -> Int { parts.reduce(1) { Self.capped($0, $1.largestCost) } }
-        guard case .comprehension(_, let range, let predicate, let transform) = kind else { return sum(children) }
+        func sum(_ parts: [ResolvedExpression]) -> Int {
+            parts.reduce(1) { Self.capped($0, $1.largestCost) }
+        }
+        guard case .comprehension(_, let range, let predicate, let transform) = kind else {
+            return sum(children)
+        }
         let body = sum([predicate, transform].compactMap { $0 })
         let (product, overflow) = range.largestCount.multipliedReportingOverflow(by: body)
         return Self.capped(range.largestCost, overflow ? Int.max : product)
@@ -349,7 +406,8 @@ extension ResolvedExpression {
         case .map(let entries): entries.count
         case .stringSet(let set): set.count
         case .constant(.list(let elements)): elements.count
-        case .comprehension(.filter, let range, _, _), .comprehension(.map, let range, _, _): range.largestCount
+        case .comprehension(.filter, let range, _, _), .comprehension(.map, let range, _, _):
+            range.largestCount
         case .binary(.add, let left, let right): Self.capped(left.largestCount, right.largestCount)
         case .conditional(_, let yes, let no): max(yes.largestCount, no.largestCount)
         default: PolicyFileLimits.maximumListElements

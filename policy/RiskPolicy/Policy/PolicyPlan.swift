@@ -1,4 +1,5 @@
-// A policy prepared for decisions: the conditions of each event, simplified, and masks that combine the outcomes of rules.
+// A policy prepared for decisions: the conditions of each event, simplified, and masks that combine
+// the outcomes of rules.
 
 import CEL
 
@@ -30,12 +31,15 @@ final class PolicyPlan: Sendable {
         var guarantees: [Guarantee] = []
         /// Challenges that can be offered.
         var offered: UInt8 = 0
-        /// `unavailable_when` of the challenges that can be offered, with the position of the challenge.
+        /// `unavailable_when` of the challenges that can be offered, with
+        /// the position of the challenge.
         var unavailable: [(position: Int, condition: Condition)] = []
         /// Position of the challenge required while history is unavailable, or -1.
         var degraded = -1
 
-        var conditions: [Condition] { rules.map(\.condition) + guarantees.map(\.condition) + unavailable.map(\.condition) }
+        var conditions: [Condition] {
+            rules.map(\.condition) + guarantees.map(\.condition) + unavailable.map(\.condition)
+        }
     }
 
     /// By `PolicyEvent.index`.
@@ -63,7 +67,8 @@ final class PolicyPlan: Sendable {
     let historySlots: Set<Int>
     let zones: TimeZoneOffsets
 
-    /// Most nodes of an event's conditions in a decision that counts as short: some hundred microseconds.
+    /// Most nodes of an event's conditions in a decision that counts as short:
+    /// some hundred microseconds.
     private static let nodesAtOnce = 2_000
 
     init(parts: PolicyParts, reasonCodes: [String], zones: TimeZoneOffsets) {
@@ -73,13 +78,16 @@ final class PolicyPlan: Sendable {
             return Self.plan(parts, event, known: known)
         }
         func mask(_ include: (PolicyRule) -> Bool) -> UInt128 {
-            parts.rules.enumerated().reduce(0) { include($1.element) ? $0 | 1 << UInt128($1.offset) : $0 }
+            parts.rules.enumerated().reduce(0) {
+                include($1.element) ? $0 | 1 << UInt128($1.offset) : $0
+            }
         }
         func bit(_ code: String) -> UInt128 {
             reasonCodes.firstIndex(of: code).map { 1 << UInt128($0) } ?? 0
         }
         byChallenge = parts.challenges.indices.map { position in mask { $0.challenge == position } }
-        upToChallenge = parts.challenges.indices.map { position in mask { $0.challenge <= position } }
+        upToChallenge = parts.challenges.indices.map { position in mask { $0.challenge <= position }
+        }
         reasonBits = parts.rules.map { bit($0.reason) }
         always = mask { $0.effect == .always }
         skip = mask { $0.effect == .skip }
@@ -92,16 +100,20 @@ final class PolicyPlan: Sendable {
         errorChallenge = parts.errorChallenge
         decidesAtOnce = events.allSatisfy { event in
             let expressions = event.conditions.map(\.expression)
-            return expressions.allSatisfy(\.isFreeThroughout) && expressions.reduce(0) { $0 + $1.nodes } <= Self.nodesAtOnce
+            return expressions.allSatisfy(\.isFreeThroughout)
+                && expressions.reduce(0) { $0 + $1.nodes } <= Self.nodesAtOnce
         }
         signals = parts.signals
         historySlots = Set(parts.signals.indices.filter { parts.signals[$0].isHistory })
         self.zones = zones
     }
 
-    private static func plan(_ parts: PolicyParts, _ event: PolicyEvent, known: [Int: CELValue]) -> Event {
+    private static func plan(
+        _ parts: PolicyParts, _ event: PolicyEvent, known: [Int: CELValue]
+    ) -> Event {
         var plan = Event()
-        for (position, rule) in parts.rules.enumerated() where rule.mode != .disabled && rule.events.contains(event) {
+        for (position, rule) in parts.rules.enumerated()
+        where rule.mode != .disabled && rule.events.contains(event) {
             plan.rules.append((position, Condition(rule.condition.resolved, known: known)))
             plan.evaluated |= 1 << UInt128(position)
         }
@@ -110,9 +122,11 @@ final class PolicyPlan: Sendable {
             if case .constant(.bool(false)) = condition.expression.kind { continue }
             plan.guarantees.append(
                 Guarantee(
-                    condition: condition, position: position, asks: guarantee.decision == .requireVerification))
+                    condition: condition, position: position,
+                    asks: guarantee.decision == .requireVerification))
         }
-        for (position, challenge) in parts.challenges.enumerated() where challenge.isOffered(for: event) {
+        for (position, challenge) in parts.challenges.enumerated()
+        where challenge.isOffered(for: event) {
             plan.offered |= 1 << UInt8(position)
             guard let expression = challenge.unavailableWhen?.resolved else { continue }
             plan.unavailable.append((position, Condition(expression, known: known)))

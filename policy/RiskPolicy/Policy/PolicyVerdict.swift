@@ -37,27 +37,35 @@ extension Policy {
             let code = result.errors.contains(rule) ? BuiltInReason.policyError : rules[rule].reason
             if !waived.contains(code) { waived.append(code) }
         }
-        let challengeErrors = challenges.indices.filter { result.challengeErrors >> UInt8($0) & 1 == 1 }
+        let challengeErrors = challenges.indices.filter {
+            result.challengeErrors >> UInt8($0) & 1 == 1
+        }
         let overriding = Int(result.overridingGuarantee)
         return PolicyVerdict(
-            event: result.event, decision: result.decision, challenges: challengeKinds(result), reasons: reasons(result),
+            event: result.event, decision: result.decision, challenges: challengeKinds(result),
+            reasons: reasons(result),
             waived: waived, missing: result.missing.map { rules[$0].id },
-            errors: result.errors.map { rules[$0].id } + challengeErrors.map { challenges[$0].kind },
+            errors: result.errors.map { rules[$0].id }
+                + challengeErrors.map { challenges[$0].kind },
             shadow: result.shadow.map { rules[$0].id }, degraded: result.isDegraded,
-            overriddenBy: guarantees.indices.contains(overriding) ? guarantees[overriding].condition.text : nil,
+            overriddenBy: guarantees.indices.contains(overriding)
+                ? guarantees[overriding].condition.text : nil,
             status: kind == .status ? status(result) : nil)
     }
 
     /// The challenges offered, weakest first; empty exactly when allowed.
     package func challengeKinds(_ result: PolicyResult) -> [String] {
-        challenges.indices.filter { result.challenges >> UInt8($0) & 1 == 1 }.map { challenges[$0].kind }
+        challenges.indices.filter { result.challenges >> UInt8($0) & 1 == 1 }.map {
+            challenges[$0].kind
+        }
     }
 
     /// Reason codes in full.
     package func reasons(_ result: PolicyResult) -> [String] {
         let codes = result.reasons.map { reasonCodes[$0] }
         // Beside other codes, the default has no meaning.
-        return kind == .status && codes.count > 1 ? codes.filter { $0 != PolicyStatus.defaultReason } : codes
+        return kind == .status && codes.count > 1
+            ? codes.filter { $0 != PolicyStatus.defaultReason } : codes
     }
 
     /// Reason codes as a team may see them: one common code for all codes of rules that read facts

@@ -45,6 +45,7 @@ package struct RuleSet: Sendable, Equatable, Sequence {
 
     /// Begins at the lowest position.
     package func makeIterator() -> Iterator {
-        Iterator(low: UInt64(truncatingIfNeeded: bits), high: UInt64(truncatingIfNeeded: bits >> 64))
+        Iterator(
+            low: UInt64(truncatingIfNeeded: bits), high: UInt64(truncatingIfNeeded: bits >> 64))
     }
 }

@@ -7,8 +7,10 @@ extension YAMLFile {
     /// The position of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own position if
     /// it cannot be determined.
     func position(in scalar: Node.Scalar, utf8Offset offset: Int) -> SourcePosition {
-        let start = SourcePosition(line: max(1, scalar.mark?.line ?? 1), column: max(1, scalar.mark?.column ?? 1))
-        var walker = ScalarWalker(lines: source.lines, line: start.line - 1, column: start.column - 1)
+        let start = SourcePosition(
+            line: max(1, scalar.mark?.line ?? 1), column: max(1, scalar.mark?.column ?? 1))
+        var walker = ScalarWalker(
+            lines: source.lines, line: start.line - 1, column: start.column - 1)
         guard walker.begin(style: scalar.style) else { return start }
         var seen = 0
         for value in scalar.string.unicodeScalars {
@@ -53,9 +55,12 @@ private struct ScalarWalker {
             let explicit = header.first { ("1"..."9").contains($0) }
             line += 1
             var first = line
-            while lines.indices.contains(first), lines[first].allSatisfy({ $0 == " " }) { first += 1 }
+            while lines.indices.contains(first), lines[first].allSatisfy({ $0 == " " }) {
+                first += 1
+            }
             guard lines.indices.contains(first) else { return false }
-            // An explicit indentation indicator counts from the parent; the first line's indentation limits it.
+            // An explicit indentation indicator counts from the parent; the
+            // first line's indentation limits it.
             indent = lines[first].prefix { $0 == " " }.count
             if explicit != nil { indent = min(indent, lines[first].count) }
             column = min(indent, lines[line].count)
@@ -110,12 +115,18 @@ private struct ScalarWalker {
         return lines[line][min(column, lines[line].count)...].allSatisfy { $0 == " " || $0 == "\t" }
     }
 
-    private mutating func flowNext(_ value: UnicodeScalar, style: Node.Scalar.Style) -> SourcePosition? {
+    private mutating func flowNext(
+        _ value: UnicodeScalar, style: Node.Scalar.Style
+    ) -> SourcePosition? {
         // An escaped line break joins lines without a character.
-        while style == .doubleQuoted, current == "\\", column + 1 == lines[line].count { newLine(skippingBlanks: true) }
+        while style == .doubleQuoted, current == "\\", column + 1 == lines[line].count {
+            newLine(skippingBlanks: true)
+        }
         let here = place
         if isAtFold {
-            guard value == " " || value == "\n", lines.indices.contains(line + 1) else { return nil }
+            guard value == " " || value == "\n", lines.indices.contains(line + 1) else {
+                return nil
+            }
             breakLine(value, folds: true, skippingBlanks: true)
             return here
         }

@@ -29,7 +29,9 @@ extension Policy {
         let counts = counters.filter { counter in
             [counter.key, counter.distinct].contains { $0?.text == name }
         }
-        for slot in [slot] + counts.compactMap({ self.slot(named: $0.signal) }) { input.mark(slot, fault) }
+        for slot in [slot] + counts.compactMap({ self.slot(named: $0.signal) }) {
+            input.mark(slot, fault)
+        }
     }
 
     /// Why a part of a condition cannot be evaluated for an input; nil if it can.

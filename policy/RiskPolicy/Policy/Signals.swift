@@ -46,7 +46,8 @@ package struct SignalDeclaration: Sendable, Equatable {
         }
     }
 
-    /// Whether it reveals facts of other teams or of the inbox: teams get only a coarse code for reasons that read it.
+    /// Whether it reveals facts of other teams or of the inbox: teams get only a coarse code
+    /// for reasons that read it.
     package var spansTeams: Bool {
         switch source {
         case .postern(let signal): signal.facts.origin == .inboxHistory

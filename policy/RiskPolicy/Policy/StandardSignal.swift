@@ -1,5 +1,5 @@
-// The signals that Postern supplies, each declared once; docs/POLICY-REFERENCE.md has them as tables. Operators define their own
-// under `context.`.
+// The signals that Postern supplies, each declared once; docs/POLICY-REFERENCE.md has them as
+// tables. Operators define their own under `context.`.
 
 import CEL
 
@@ -74,7 +74,9 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
         package let forDecisions: String?
         package let forStatus: String?
 
-        fileprivate init(_ type: String, _ origin: Origin, decisions: String? = nil, status: String? = nil) {
+        fileprivate init(
+            _ type: String, _ origin: Origin, decisions: String? = nil, status: String? = nil
+        ) {
             self.type = type
             self.origin = origin
             forDecisions = decisions
@@ -84,8 +86,12 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
 
     package var facts: Facts {
         switch self {
-        case .event: Facts("string", .question, decisions: "`sign_up`, `sign_in`, `upgrade` or `sensitive_action`")
-        case .tokenAge: Facts("int?", .question, decisions: "seconds since the identity token was issued")
+        case .event:
+            Facts(
+                "string", .question,
+                decisions: "`sign_up`, `sign_in`, `upgrade` or `sensitive_action`")
+        case .tokenAge:
+            Facts("int?", .question, decisions: "seconds since the identity token was issued")
         case .signInMethods:
             Facts(
                 "list(string)?", .question,
@@ -96,58 +102,81 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
         case .sinceSignIn:
             Facts(
                 "int?", .question,
-                decisions: "seconds since that sign-in (`auth_time`); a token that was refreshed is younger than its sign-in")
+                decisions:
+                    "seconds since that sign-in (`auth_time`); a token that was refreshed is younger than its sign-in"
+            )
         case .realUserStatus:
             Facts(
                 "int?", .question,
-                decisions: "0 unsupported, 1 unknown, 2 likely real: the first status that a verified token gave")
+                decisions:
+                    "0 unsupported, 1 unknown, 2 likely real: the first status that a verified token gave"
+            )
         case .priorStatus:
             Facts(
                 "int?", .history,
-                decisions: "the status in an earlier grant (consent to a group of apps) of the same account",
+                decisions:
+                    "the status in an earlier grant (consent to a group of apps) of the same account",
                 status: "the status in an earlier grant of this app's own account")
         case .rejoins:
             Facts(
                 "int?", .history, decisions: "returns after a revocation",
                 status: "returns to this app after a revocation")
-        case .age: Facts("int?", .history, decisions: "hours since the account was first authorized")
+        case .age:
+            Facts("int?", .history, decisions: "hours since the account was first authorized")
         case .state:
             Facts(
                 "string?", .history,
-                decisions: "`new`, `pending` (asked at sign-up, not passed yet), `active`, `consent_revoked`")
-        case .hasEmail: Facts("bool?", .history, decisions: "whether the app has an address of the user")
-        case .forwardingOn: Facts("bool?", .history, decisions: "whether mail to the relay address reaches the user")
+                decisions:
+                    "`new`, `pending` (asked at sign-up, not passed yet), `active`, `consent_revoked`"
+            )
+        case .hasEmail:
+            Facts("bool?", .history, decisions: "whether the app has an address of the user")
+        case .forwardingOn:
+            Facts(
+                "bool?", .history, decisions: "whether mail to the relay address reaches the user")
         case .managed: Facts("bool?", .history, decisions: "a work or school account")
         case .sinceSeen:
             Facts(
                 "int?", .history,
                 decisions:
                     "hours since the account was last seen before this visit (a visit lasts a day). An account is seen when "
-                    + "it signs in to the app with Postern, when a request lets it through, or when a check is passed")
+                    + "it signs in to the app with Postern, when a request lets it through, or when a check is passed"
+            )
         case .visit:
             Facts(
                 "int?", .history,
                 decisions:
                     "hours since this visit of the account began: it begins when the account is seen (as above) and lasts a day. "
                     + "Missing if no visit began within the last day")
-        case .sinceTransfer: Facts("int?", .history, decisions: "hours since the app moved to another team")
-        case .bounces: Facts("int?", .history, decisions: "permanent failures of the inbox, counted by the relay")
-        case .replies: Facts("int?", .history, decisions: "answers of the user to mail, counted by the relay")
-        case .toggles: Facts("int?", .history, decisions: "how often the user switched forwarding, counted by the relay")
+        case .sinceTransfer:
+            Facts("int?", .history, decisions: "hours since the app moved to another team")
+        case .bounces:
+            Facts(
+                "int?", .history, decisions: "permanent failures of the inbox, counted by the relay"
+            )
+        case .replies:
+            Facts("int?", .history, decisions: "answers of the user to mail, counted by the relay")
+        case .toggles:
+            Facts(
+                "int?", .history,
+                decisions: "how often the user switched forwarding, counted by the relay")
         case .riskEvents:
             Facts(
                 "int?", .history,
-                decisions: "events that the account's identity provider reported of it by shared signals "
+                decisions:
+                    "events that the account's identity provider reported of it by shared signals "
                     + "([SHARED_SIGNALS.md](SHARED_SIGNALS.md#signals-in))")
         case .lastRiskEvent:
             Facts(
                 "string?", .history,
-                decisions: "the last of these events within 30 days: `session-revoked`, `credential-compromise`, "
+                decisions:
+                    "the last of these events within 30 days: `session-revoked`, `credential-compromise`, "
                     + "`credential-change`, `account-disabled`, `device-compliance-change`; `none`")
         case .inboxAge: Facts("int?", .inboxHistory, status: "of the inbox to which mail will go")
         case .inboxSignUps:
             Facts(
-                "int?", .inboxHistory, decisions: "verified sign-ups with the inbox, over all teams",
+                "int?", .inboxHistory,
+                decisions: "verified sign-ups with the inbox, over all teams",
                 status: "verified sign-ups with the inbox")
         case .inboxDeletions:
             Facts(
@@ -155,7 +184,8 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                 status: "deleted accounts of the inbox")
         case .inboxBounces:
             Facts(
-                "int?", .inboxHistory, decisions: "messages to the inbox that bounced permanently, over all teams",
+                "int?", .inboxHistory,
+                decisions: "messages to the inbox that bounced permanently, over all teams",
                 status: "messages to the inbox that bounced permanently")
         case .inboxDomainClass:
             Facts(
@@ -163,11 +193,15 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                 decisions: "where the inbox is: `provider`, `relay`, `disposable` or `own`; see "
                     + "[Domains of inboxes](#domains-of-inboxes)",
                 status: "where the inbox is: `provider`, `relay`, `disposable` or `own`")
-        case .failedChecks: Facts("int?", .history, decisions: "failed checks that this team reported")
+        case .failedChecks:
+            Facts("int?", .history, decisions: "failed checks that this team reported")
         case .failedChecksOfMonth: Facts("int?", .history, status: "failed checks of all teams")
         case .passedChecks:
-            Facts("int?", .history, decisions: "passed checks that this team reported", status: "passed checks of all teams")
-        case .sinceHumanCheck: Facts("int?", .history, decisions: "hours since it was passed; missing if it never was")
+            Facts(
+                "int?", .history, decisions: "passed checks that this team reported",
+                status: "passed checks of all teams")
+        case .sinceHumanCheck:
+            Facts("int?", .history, decisions: "hours since it was passed; missing if it never was")
         case .sinceEmailCode: Facts("int?", .history, decisions: "the same")
         case .sinceReauthenticate: Facts("int?", .history, decisions: "the same")
         case .deviceAttested:
@@ -176,41 +210,55 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                 decisions:
                     "whether the `device` of the request attested the app (docs/DECISIONS.md, \"Devices\"); missing if "
                     + "none is named")
-        case .deviceAssertions: Facts("int?", .history, decisions: "assertions of the device that were accepted")
+        case .deviceAssertions:
+            Facts("int?", .history, decisions: "assertions of the device that were accepted")
         case .deviceAccounts:
             Facts(
                 "int?", .history,
-                decisions: "accounts of the app that were named with the device within 90 days, this one included; missing if "
+                decisions:
+                    "accounts of the app that were named with the device within 90 days, this one included; missing if "
                     + "it is not attested")
         case .appSignUps: Facts("int?", .history, decisions: "sign-ups of the app")
-        case .appBaseline: Facts("double?", .history, decisions: "the usual number of sign-ups of the app in an hour")
+        case .appBaseline:
+            Facts(
+                "double?", .history, decisions: "the usual number of sign-ups of the app in an hour"
+            )
         case .signInMethod:
             Facts(
                 "string?", .question,
-                status: "`mail`, `passkey` or `upstream` (your OpenID provider); missing at your own sign-in page")
+                status:
+                    "`mail`, `passkey` or `upstream` (your OpenID provider); missing at your own sign-in page"
+            )
         case .signInVerified:
             Facts(
                 "bool?", .question,
-                status: "the device or the provider verified the person, by `amr`; missing if that is not known")
+                status:
+                    "the device or the provider verified the person, by `amr`; missing if that is not known"
+            )
         case .passkeyAge: Facts("int?", .question, status: "of the passkey of this sign-in")
         case .passkeySynced: Facts("bool?", .question, status: "of the passkey of this sign-in")
         case .passkeyAttested:
             Facts(
                 "bool?", .question,
-                status: "whether the maker of the device vouched for that passkey, by a certificate that leads to one in "
+                status:
+                    "whether the maker of the device vouched for that passkey, by a certificate that leads to one in "
                     + "`sign_in.passkey_roots`")
         case .userAge: Facts("int?", .history, status: "of the user")
         case .userManaged: Facts("bool?", .history, status: "a work or school account")
         case .userTeams: Facts("int?", .history, status: "teams with the user's consent")
-        case .newTeams: Facts("int?", .history, status: "teams that got the user's consent for the first time")
+        case .newTeams:
+            Facts("int?", .history, status: "teams that got the user's consent for the first time")
         case .userReplies: Facts("int?", .history, status: "answers to mail")
-        case .legitimateOutcomes: Facts("int?", .history, status: "decisions that teams labelled legitimate")
-        case .fraudulentOutcomes: Facts("int?", .history, status: "decisions that teams labelled fraudulent")
+        case .legitimateOutcomes:
+            Facts("int?", .history, status: "decisions that teams labelled legitimate")
+        case .fraudulentOutcomes:
+            Facts("int?", .history, status: "decisions that teams labelled fraudulent")
         }
     }
 
     /// The signals of policies for decisions.
     package static let ofDecisions = allCases.filter { $0.facts.forDecisions != nil }
-    /// The signals of policies for the status. Those that include other teams are missing for fewer than three teams.
+    /// The signals of policies for the status. Those that include other teams are missing
+    /// for fewer than three teams.
     package static let ofStatus = allCases.filter { $0.facts.forStatus != nil }
 }

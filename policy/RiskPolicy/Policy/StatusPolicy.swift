@@ -41,7 +41,9 @@ package enum PolicyStatus: String, Sendable, CaseIterable {
 
 extension Policy {
     /// The events for which the policy is evaluated.
-    var askedEvents: [PolicyEvent] { kind == .status ? [PolicyLoader.statusEvent] : PolicyEvent.allCases }
+    var askedEvents: [PolicyEvent] {
+        kind == .status ? [PolicyLoader.statusEvent] : PolicyEvent.allCases
+    }
 
     /// The decision of a guarantee, in the word of the policy's kind.
     package func word(_ guarantee: PolicyGuarantee) -> String {
@@ -53,15 +55,19 @@ extension Policy {
     func isDefault(_ rule: Int) -> Bool { isDefault(rules[rule]) }
 
     /// The same for a rule of this policy.
-    package func isDefault(_ rule: PolicyRule) -> Bool { kind == .status && rule.effect == .require }
+    package func isDefault(_ rule: PolicyRule) -> Bool {
+        kind == .status && rule.effect == .require
+    }
 
     /// The status that a rule of a status policy gives.
     package func status(of rule: PolicyRule) -> PolicyStatus {
-        rule.effect == .skip ? .likelyReal : PolicyStatus(rawValue: challenges[rule.challenge].kind) ?? .unknown
+        rule.effect == .skip
+            ? .likelyReal : PolicyStatus(rawValue: challenges[rule.challenge].kind) ?? .unknown
     }
 
     /// The result of a status policy: the most cautious status of all that matched.
     package func status(_ result: PolicyResult) -> PolicyStatus {
-        result.decision == .allow ? .likelyReal : challengeKinds(result).first.flatMap(PolicyStatus.init) ?? .unknown
+        result.decision == .allow
+            ? .likelyReal : challengeKinds(result).first.flatMap(PolicyStatus.init) ?? .unknown
     }
 }

@@ -37,7 +37,8 @@ extension Policy {
         return PolicyTrace(result: result, rules: rules, input: input)
     }
 
-    /// The outcome of a rule in a decision. A rule that matched because its condition is missing counts as matched.
+    /// The outcome of a rule in a decision. A rule that matched because its condition is
+    /// missing counts as matched.
     package func outcome(of rule: Int, in result: PolicyResult) -> RuleOutcome {
         if result.errors.contains(rule) { return .error }
         if result.waived.contains(rule) { return .waived }
@@ -47,7 +48,8 @@ extension Policy {
         return result.missing.contains(rule) ? .missing : .notMatched
     }
 
-    /// The outcome of a rule's condition alone for an input: `matched`, `notMatched`, `missing` or `error`.
+    /// The outcome of a rule's condition alone for an input: `matched`,
+    /// `notMatched`, `missing` or `error`.
     package func outcome(of rule: Int, _ input: PolicyInput) -> RuleOutcome {
         guard rules.indices.contains(rule) else { return .notMatched }
         // A fault has priority over the rest of the condition.
@@ -67,7 +69,9 @@ extension Policy {
 
     /// Evaluates any part of a condition with the interpreter; returns the reason if it has no
     /// value.
-    package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
+    package func evaluate(
+        _ part: ResolvedExpression, _ input: PolicyInput
+    ) -> Result<CELValue, EvaluationError> {
         if let fault = fault(in: part, input) { return .failure(fault) }
         var interpreter = Interpreter(variables: adopted(input).variables, zones: zones)
         do throws(EvaluationError) {
@@ -80,26 +84,31 @@ extension Policy {
     /// Most errors of a decision for which a reason is given.
     package static let maximumErrorTexts = 8
 
-    /// Why conditions of a decision ended in an error: `rule: division by zero`, for the first of them. Contains no value of a
-    /// signal.
+    /// Why conditions of a decision ended in an error: `rule: division by zero`, for the first of
+    /// them. Contains no value of a signal.
     package func errorTexts(_ result: PolicyResult, _ input: PolicyInput) -> [String] {
         guard !result.errors.isEmpty || result.challengeErrors != 0 else { return [] }
         let rules = result.errors.map { (self.rules[$0].id, self.rules[$0].condition.resolved) }
-        let others = challenges.indices.filter { result.challengeErrors >> UInt8($0) & 1 == 1 }.compactMap { position in
-            challenges[position].unavailableWhen.map { (challenges[position].kind, $0.resolved) }
-        }
+        let others = challenges.indices.filter { result.challengeErrors >> UInt8($0) & 1 == 1 }
+            .compactMap { position in
+                challenges[position].unavailableWhen.map {
+                    (challenges[position].kind, $0.resolved)
+                }
+            }
         let own = adopted(input)
         // One budget for all, as in the decision.
         var stepsLeft = ExpressionLimits.maximumSteps
         return (rules + others).prefix(Self.maximumErrorTexts).map { name, condition in
             if let fault = fault(in: condition, own) { return "\(name): \(fault.message)" }
-            var interpreter = Interpreter(variables: own.variables, zones: zones, steps: max(0, stepsLeft))
+            var interpreter = Interpreter(
+                variables: own.variables, zones: zones, steps: max(0, stepsLeft))
             defer { stepsLeft = interpreter.stepsLeft }
             do throws(EvaluationError) {
                 _ = try interpreter.evaluate(condition)
                 // The condition has a value on its own, so the conditions before it used up the
                 // steps.
-                return "\(name): the conditions of the decision took more than \(ExpressionLimits.maximumSteps) steps together"
+                return
+                    "\(name): the conditions of the decision took more than \(ExpressionLimits.maximumSteps) steps together"
             } catch {
                 return "\(name): \(error.message)"
             }

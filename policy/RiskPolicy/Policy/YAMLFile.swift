@@ -2,8 +2,8 @@
 
 import Yams
 
-/// Limits on the content of a policy's YAML files; `BoundedYAML` has the limits of the text. A file beyond a limit is refused,
-/// with the limit in the message.
+/// Limits on the content of a policy's YAML files; `BoundedYAML` has the limits of the text. A file
+/// beyond a limit is refused, with the limit in the message.
 package enum PolicyFileLimits {
     /// Rules of one policy: as many as a person can review and one word of the evaluator can hold.
     package static let maximumRules = 100
@@ -41,7 +41,9 @@ package struct YAMLFile {
         let source = SourceFile(name: name, text: text)
         self.source = source
         do throws(YAMLFault) {
-            guard let root = try BoundedYAML.root(text) else { throw YAMLFault("the file is empty") }
+            guard let root = try BoundedYAML.root(text) else {
+                throw YAMLFault("the file is empty")
+            }
             self.root = root
         } catch {
             let position = SourcePosition(line: error.line, column: error.column)

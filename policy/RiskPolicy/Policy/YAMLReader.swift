@@ -1,4 +1,5 @@
-// Typed access to YAML nodes; all faults are collected with their positions, so that an author sees all of them together.
+// Typed access to YAML nodes; all faults are collected with their positions, so that an author sees
+// all of them together.
 
 import CEL
 import Support
@@ -11,7 +12,9 @@ package struct YAMLReader {
     let faults: DiagnosticCollector
 
     /// - Parameter faults: collects the faults.
-    package init(file: YAMLFile, faults: DiagnosticCollector) { (self.file, self.faults) = (file, faults) }
+    package init(file: YAMLFile, faults: DiagnosticCollector) {
+        (self.file, self.faults) = (file, faults)
+    }
 
     /// Adds a fault at a node.
     package func report(_ node: Node, _ message: String) {
@@ -19,13 +22,16 @@ package struct YAMLReader {
     }
 
     func report(_ scalar: Node.Scalar, utf8Offset: Int, _ message: String) {
-        faults.add(file.source.diagnostic(at: file.position(in: scalar, utf8Offset: utf8Offset), message))
+        faults.add(
+            file.source.diagnostic(at: file.position(in: scalar, utf8Offset: utf8Offset), message))
     }
 
     // MARK: Mappings
 
     /// A mapping's fields in the order written; nil (and a fault) if the node is not a mapping.
-    package func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)]? {
+    package func entries(
+        _ node: Node, _ what: String
+    ) -> [(key: String, keyNode: Node, value: Node)]? {
         guard case .mapping(let mapping) = node else {
             report(node, "\(what) must be a mapping")
             return nil
@@ -37,7 +43,9 @@ package struct YAMLReader {
     }
 
     /// A mapping of known keys; an unknown key is a fault that names the nearest known one.
-    package func fields(_ node: Node, _ what: String, required: [String], optional: [String]) -> [String: Node]? {
+    package func fields(
+        _ node: Node, _ what: String, required: [String], optional: [String]
+    ) -> [String: Node]? {
         guard let entries = entries(node, what) else { return nil }
         var fields: [String: Node] = [:]
         for entry in entries {
@@ -45,14 +53,17 @@ package struct YAMLReader {
                 // `on:` is a common first attempt, and YAML 1.1 reads it as a boolean.
                 let hint =
                     entry.key == "on" && required.contains("events")
-                    ? "; did you mean 'events'?" : suggestion(for: entry.key, among: required + optional)
+                    ? "; did you mean 'events'?"
+                    : suggestion(for: entry.key, among: required + optional)
                 report(entry.keyNode, "unknown key '\(entry.key)' in \(what)\(hint)")
                 continue
             }
             fields[entry.key] = entry.value
         }
         let absent = required.filter { fields[$0] == nil }
-        if !absent.isEmpty { report(node, "\(what) needs \(absent.map { "'\($0)'" }.joined(separator: ", "))") }
+        if !absent.isEmpty {
+            report(node, "\(what) needs \(absent.map { "'\($0)'" }.joined(separator: ", "))")
+        }
         return fields
     }
 
@@ -74,7 +85,8 @@ package struct YAMLReader {
                 node,
                 scalar.string.isEmpty
                     ? "\(what) is empty"
-                    : "\(what) is \(scalar.string), which YAML reads as no value: write it in quotation marks if it is meant")
+                    : "\(what) is \(scalar.string), which YAML reads as no value: write it in quotation marks if it is meant"
+            )
             return nil
         }
         guard !scalar.string.isEmpty else {
@@ -89,7 +101,10 @@ package struct YAMLReader {
         guard let node, let text = text(node, what) else { return nil }
         guard words.contains(text) else {
             let near = suggestion(for: text, among: words)
-            report(node, "unknown \(what) '\(text)'\(near.isEmpty ? "; known: " + words.joined(separator: ", ") : near)")
+            report(
+                node,
+                "unknown \(what) '\(text)'\(near.isEmpty ? "; known: " + words.joined(separator: ", ") : near)"
+            )
             return nil
         }
         return text
@@ -134,7 +149,8 @@ package struct YAMLReader {
         default: break
         }
         if let int = Int64(scalar.string) { return .int(int) }
-        if scalar.string.utf8.contains(where: \.isASCIIDigit), !scalar.string.hasPrefix("0x"), let double = Double(scalar.string)
+        if scalar.string.utf8.contains(where: \.isASCIIDigit), !scalar.string.hasPrefix("0x"),
+            let double = Double(scalar.string)
         {
             return .double(double)
         }

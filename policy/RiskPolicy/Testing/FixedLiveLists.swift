@@ -13,7 +13,8 @@ package struct FixedLiveLists: LiveLists {
     /// Adds an entry to a list; returns false for an entry that the list's kind cannot contain.
     package mutating func add(_ entry: String, to list: LiveListName) -> Bool {
         guard let normal = LiveListEntries.normal(entry, list.kind) else { return false }
-        entries[list.name, default: LiveListEntries(list.kind)].change(adding: CollectionOfOne(normal), removing: [String]())
+        entries[list.name, default: LiveListEntries(list.kind)].change(
+            adding: CollectionOfOne(normal), removing: [String]())
         return true
     }
 
@@ -47,12 +48,17 @@ extension PolicyTestReader {
             guard let list = policy.scope.liveLists["lists." + entry.key] else {
                 let names = policy.liveLists.map(\.name)
                 reader.report(
-                    entry.keyNode, "the policy declares no live list '\(entry.key)'\(suggestion(for: entry.key, among: names))")
+                    entry.keyNode,
+                    "the policy declares no live list '\(entry.key)'\(suggestion(for: entry.key, among: names))"
+                )
                 continue
             }
             for element in reader.list(entry.value, "a list") ?? [] {
-                guard let text = reader.text(element, "an entry of a list"), !lists.add(text, to: list) else { continue }
-                reader.report(element, "'\(text)' cannot be an entry of a list of kind \(list.kind.rawValue)")
+                guard let text = reader.text(element, "an entry of a list"),
+                    !lists.add(text, to: list)
+                else { continue }
+                reader.report(
+                    element, "'\(text)' cannot be an entry of a list of kind \(list.kind.rawValue)")
             }
         }
         return lists

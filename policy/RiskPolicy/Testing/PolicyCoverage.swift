@@ -9,7 +9,8 @@ package struct PolicyCoverage: Sendable {
     package struct Rule: Sendable {
         /// The rule's id; `KIND unavailable_when` for a challenge's condition.
         package let id: String
-        /// By event: tests in which its condition was true, and tests in which it was false, missing or an error.
+        /// By event: tests in which its condition was true, and tests in which it
+        /// was false, missing or an error.
         package var events: [Event]
         /// The parts of its condition, in the order written.
         package var parts: [Part]
@@ -19,9 +20,11 @@ package struct PolicyCoverage: Sendable {
         /// Tests in which it was false, missing or an error.
         package var notMatched: Int { events.reduce(0) { $0 + $1.notMatched } }
 
-        /// Whether it matched and did not match on each event, and every part of its condition had every possible result.
+        /// Whether it matched and did not match on each event, and every part of its
+        /// condition had every possible result.
         package var isComplete: Bool {
-            events.allSatisfy { $0.matched > 0 && $0.notMatched > 0 } && parts.allSatisfy(\.isComplete)
+            events.allSatisfy { $0.matched > 0 && $0.notMatched > 0 }
+                && parts.allSatisfy(\.isComplete)
         }
     }
 
@@ -54,37 +57,58 @@ package struct PolicyCoverage: Sendable {
     /// Counts over the tests of a suite. Each part is evaluated separately, for all results of the
     /// parts before it.
     package init(policy: Policy, suite: PolicyTestSuite) {
-        rules = policy.rules.enumerated().filter { $0.element.mode != .disabled && !policy.isDefault($0.offset) }.map {
+        rules = policy.rules.enumerated().filter {
+            $0.element.mode != .disabled && !policy.isDefault($0.offset)
+        }.map {
             position, rule in
-            Self.covered(rule.id, rule.condition, rule.events, policy, suite) { policy.outcome(of: position, $0) == .matched }
+            Self.covered(rule.id, rule.condition, rule.events, policy, suite) {
+                policy.outcome(of: position, $0) == .matched
+            }
         }
         for challenge in policy.challenges {
             guard let condition = challenge.unavailableWhen else { continue }
             let events = Set(PolicyEvent.allCases.filter { challenge.isOffered(for: $0) })
-            var covered = Self.covered("\(challenge.kind) unavailable_when", condition, events, policy, suite) { input in
-                if case .success(.bool(true)) = policy.evaluate(condition.resolved, input) { true } else { false }
+            var covered = Self.covered(
+                "\(challenge.kind) unavailable_when", condition, events, policy, suite
+            ) { input in
+                if case .success(.bool(true)) = policy.evaluate(condition.resolved, input) {
+                    true
+                } else {
+                    false
+                }
             }
             // The condition is the same for every event for which the challenge is offered.
             let first = PolicyEvent.allCases.first { events.contains($0) } ?? .signUp
-            covered.events = [Event(event: first, matched: covered.matched, notMatched: covered.notMatched)]
+            covered.events = [
+                Event(event: first, matched: covered.matched, notMatched: covered.notMatched)
+            ]
             rules.append(covered)
         }
     }
 
     private static func covered(
-        _ id: String, _ condition: PolicyExpression, _ events: Set<PolicyEvent>, _ policy: Policy, _ suite: PolicyTestSuite,
+        _ id: String, _ condition: PolicyExpression, _ events: Set<PolicyEvent>, _ policy: Policy,
+        _ suite: PolicyTestSuite,
         matches: (PolicyInput) -> Bool
     ) -> Rule {
         let nodes = condition.resolved.conditionParts
         let parts = nodes.map { node in
             let reads = node.variables.filter { policy.signals.indices.contains($0) }
             return Part(
-                text: condition.text(of: node), canBeMissing: !node.usesHas && reads.contains { policy.signals[$0].mayBeMissing })
+                text: condition.text(of: node),
+                canBeMissing: !node.usesHas && reads.contains { policy.signals[$0].mayBeMissing })
         }
-        var covered = Rule(id: id, events: PolicyEvent.allCases.filter(events.contains).map { Event(event: $0) }, parts: parts)
+        var covered = Rule(
+            id: id, events: PolicyEvent.allCases.filter(events.contains).map { Event(event: $0) },
+            parts: parts)
         for test in suite.tests {
-            guard let place = covered.events.firstIndex(where: { $0.event == test.input.event }) else { continue }
-            if matches(test.input) { covered.events[place].matched += 1 } else { covered.events[place].notMatched += 1 }
+            guard let place = covered.events.firstIndex(where: { $0.event == test.input.event })
+            else { continue }
+            if matches(test.input) {
+                covered.events[place].matched += 1
+            } else {
+                covered.events[place].notMatched += 1
+            }
             for (index, node) in nodes.enumerated() {
                 switch policy.evaluate(node, test.input) {
                 case .success(.bool(true)): covered.parts[index].wasTrue = true
@@ -105,7 +129,9 @@ package struct PolicyCoverage: Sendable {
                 if events.count == rule.events.count, !events.isEmpty {
                     lines.append("\(rule.id): \(what)")
                 } else if !events.isEmpty {
-                    lines.append("\(rule.id): \(what) on \(events.map(\.event.rawValue).joined(separator: ", "))")
+                    lines.append(
+                        "\(rule.id): \(what) on \(events.map(\.event.rawValue).joined(separator: ", "))"
+                    )
                 }
             }
             add("never matched", rule.events.filter { $0.matched == 0 })
@@ -113,7 +139,9 @@ package struct PolicyCoverage: Sendable {
             for part in rule.parts {
                 if !part.wasTrue { lines.append("\(rule.id): never true: \(part.text)") }
                 if !part.wasFalse { lines.append("\(rule.id): never false: \(part.text)") }
-                if part.canBeMissing, !part.wasMissing { lines.append("\(rule.id): never missing: \(part.text)") }
+                if part.canBeMissing, !part.wasMissing {
+                    lines.append("\(rule.id): never missing: \(part.text)")
+                }
             }
             return lines
         }
@@ -124,7 +152,8 @@ extension ResolvedExpression {
     /// The parts of a condition that are themselves true or false.
     package var conditionParts: [ResolvedExpression] {
         switch kind {
-        case .binary(.and, let left, let right), .binary(.or, let left, let right): left.conditionParts + right.conditionParts
+        case .binary(.and, let left, let right), .binary(.or, let left, let right):
+            left.conditionParts + right.conditionParts
         case .not(let operand): operand.conditionParts
         case .conditional(let condition, let yes, let no) where type == .bool:
             condition.conditionParts + yes.conditionParts + no.conditionParts

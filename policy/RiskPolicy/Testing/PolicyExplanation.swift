@@ -17,15 +17,22 @@ package struct PolicyExplanation {
 
     /// Explains a trace under the policy that made it.
     package init(policy: Policy, trace: PolicyTrace) {
-        (self.policy, input, rules, result, hidden) = (policy, trace.input, trace.rules, trace.result, [])
+        (self.policy, input, rules, result, hidden) = (
+            policy, trace.input, trace.rules, trace.result, []
+        )
     }
 
     /// Explains a decision from its stored outcomes.
     /// - Parameters:
     ///   - rules: their positions, in the policy's order.
     ///   - hidden: signals whose values were not stored.
-    package init(policy: Policy, input: PolicyInput, rules: [(rule: Int, outcome: RuleOutcome)], hidden: Set<String>) {
-        (self.policy, self.input, self.rules, result, self.hidden) = (policy, input, rules, nil, hidden)
+    package init(
+        policy: Policy, input: PolicyInput, rules: [(rule: Int, outcome: RuleOutcome)],
+        hidden: Set<String>
+    ) {
+        (self.policy, self.input, self.rules, result, self.hidden) = (
+            policy, input, rules, nil, hidden
+        )
     }
 
     /// Several lines, without colours.
@@ -37,12 +44,16 @@ package struct PolicyExplanation {
             "\(answer.status == nil ? answer.event.rawValue : "status"): \(answer.word)   (\(policy.name) \(policy.version))"
         ]
         func fact(_ name: String, _ values: [String]) {
-            if !values.isEmpty { lines.append("  \(Self.padded(name, 11)) \(values.joined(separator: ", "))") }
+            if !values.isEmpty {
+                lines.append("  \(Self.padded(name, 11)) \(values.joined(separator: ", "))")
+            }
         }
         if answer.status == nil { fact("challenges", answer.challenges) }
         fact("reasons", answer.reasons)
         if answer.status == nil { fact("waived", answer.waived) }
-        if answer.degraded { lines.append("  history was unavailable: signals from it count as missing") }
+        if answer.degraded {
+            lines.append("  history was unavailable: signals from it count as missing")
+        }
         if let guarantee = answer.overriddenBy {
             lines.append("  overridden by the guarantee: \(RuleWords(policy).guarantee(guarantee))")
         }
@@ -101,7 +112,8 @@ package struct PolicyExplanation {
     }
 
     private static let titles: [(RuleOutcome, String)] = [
-        (.matched, "matched"), (.waived, "matched, but waived"), (.snoozed, "matched, but snoozed for this account"),
+        (.matched, "matched"), (.waived, "matched, but waived"),
+        (.snoozed, "matched, but snoozed for this account"),
         (.error, "ended in an error"),
         (.shadow, "would have counted (shadow)"), (.missing, "unknown: a signal is missing"),
         (.notMatched, "did not match"),
@@ -125,15 +137,20 @@ package struct PolicyExplanation {
         let value = shown(whole)
         let words = RuleWords(policy)
         return Rule(
-            id: rule.id, outcome: outcome, effect: effect, reason: rule.reason, condition: Self.oneLine(rule.condition.text),
-            says: words.text(whole, of: rule.condition, at: input.event), sentence: words.sentence(rule), value: value,
-            isMatchedWhenMissing: policy.outcome(of: position, input) == .matched && value == CELValue.missing.text,
+            id: rule.id, outcome: outcome, effect: effect, reason: rule.reason,
+            condition: Self.oneLine(rule.condition.text),
+            says: words.text(whole, of: rule.condition, at: input.event),
+            sentence: words.sentence(rule), value: value,
+            isMatchedWhenMissing: policy.outcome(of: position, input) == .matched
+                && value == CELValue.missing.text,
             parts: whole.conditionParts.map { part in
                 Rule.Part(
                     condition: Self.oneLine(rule.condition.text(of: part)),
                     says: words.text(part, of: rule.condition, at: input.event), value: shown(part),
-                    signals: part.variables.filter { policy.signals.indices.contains($0) && policy.signals[$0].name != "event" }
-                        .map { Rule.Signal(name: policy.signals[$0].name, value: shown($0)) })
+                    signals: part.variables.filter {
+                        policy.signals.indices.contains($0) && policy.signals[$0].name != "event"
+                    }
+                    .map { Rule.Signal(name: policy.signals[$0].name, value: shown($0)) })
             })
     }
 
@@ -141,7 +158,8 @@ package struct PolicyExplanation {
         var lines = ["  \(Self.padded(rule.id, 26)) \(Self.padded(rule.effect, 31)) \(rule.reason)"]
         lines.append(
             "      \(rule.says)  → \(rule.value)"
-                + (rule.isMatchedWhenMissing ? ": it matches, since the rule says when_missing: match" : ""))
+                + (rule.isMatchedWhenMissing
+                    ? ": it matches, since the rule says when_missing: match" : ""))
         if showsSource { lines.append("      = \(rule.condition)") }
         let isDivided = rule.parts.count > 1 || rule.parts.first?.condition != rule.condition
         for part in rule.parts {

@@ -43,11 +43,15 @@ extension PolicyTestSuite {
         tests.map { test in
             let result = policy.decide(test.input)
             let answer = policy.answer(result)
-            var differences = test.expected.compactMap { expectation -> PolicyTestResult.Difference? in
+            var differences = test.expected.compactMap {
+                expectation -> PolicyTestResult.Difference? in
                 let actual = answer.values(of: expectation.key)
                 let isSame =
-                    expectation.isOrdered ? actual == expectation.values : actual.sorted() == expectation.values.sorted()
-                return isSame ? nil : .init(key: expectation.key, expected: expectation.values, actual: actual)
+                    expectation.isOrdered
+                    ? actual == expectation.values : actual.sorted() == expectation.values.sorted()
+                return isSame
+                    ? nil
+                    : .init(key: expectation.key, expected: expectation.values, actual: actual)
             }
             // A condition that ends in an error is a mistake unless the test names it.
             if !answer.errors.isEmpty, !test.expected.contains(where: { $0.key == "errors" }) {
@@ -56,9 +60,11 @@ extension PolicyTestSuite {
             // A guarantee that had to override the rules counts as broken, for any expectation of
             // the test.
             if let guarantee = answer.overriddenBy {
-                differences.append(.init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))
+                differences.append(
+                    .init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))
             }
-            return PolicyTestResult(test: test, result: result, answer: answer, differences: differences)
+            return PolicyTestResult(
+                test: test, result: result, answer: answer, differences: differences)
         }
     }
 
@@ -72,9 +78,13 @@ extension PolicyTestSuite {
             let keys = result.differences.map { difference in
                 "\(difference.key) is \(difference.actual), not \(difference.expected)"
             }
-            return diagnostic(result.test.position, "test '\(result.test.path)' fails: \(keys.joined(separator: "; "))")
+            return diagnostic(
+                result.test.position,
+                "test '\(result.test.path)' fails: \(keys.joined(separator: "; "))")
         }
-        if tests.isEmpty { diagnostics.append(diagnostic(SourcePosition(line: 1, column: 1), "no tests")) }
+        if tests.isEmpty {
+            diagnostics.append(diagnostic(SourcePosition(line: 1, column: 1), "no tests"))
+        }
         if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
     }
 }

@@ -1,4 +1,5 @@
-// tests.yaml → test cases (docs/POLICY.md, "Tests"), with every name and value checked against the policy.
+// tests.yaml → test cases (docs/POLICY.md, "Tests"), with every name and value
+// checked against the policy.
 
 import CEL
 import Yams
@@ -42,13 +43,15 @@ package struct PolicyTestSuite: Sendable {
     /// The time of tests without `now`: 2026-01-01T00:00:00Z.
     package static let defaultNow: Int64 = 1_767_225_600
 
-    /// Parses a tests file. A test without `output` is a fault; a file without tests is an empty suite.
+    /// Parses a tests file. A test without `output` is a fault; a file without
+    /// tests is an empty suite.
     package static func load(
         _ text: String, file: String = "tests.yaml", policy: Policy
     ) throws(PolicyRefusal) -> PolicyTestSuite {
         let yaml = try YAMLFile(name: file, text: text)
         let faults = DiagnosticCollector()
-        let reader = PolicyTestReader(reader: YAMLReader(file: yaml, faults: faults), policy: policy)
+        let reader = PolicyTestReader(
+            reader: YAMLReader(file: yaml, faults: faults), policy: policy)
         let suite = reader.read(yaml.root)
         try faults.throwIfAny()
         return suite
@@ -69,23 +72,33 @@ struct PolicyTestReader {
     func read(_ root: Node) -> PolicyTestSuite {
         var tests: [PolicyTest] = []
         let fields =
-            reader.fields(root, "a tests file", required: ["section"], optional: ["description", "given", "lists"]) ?? [:]
+            reader.fields(
+                root, "a tests file", required: ["section"],
+                optional: ["description", "given", "lists"]) ?? [:]
         let lists = lists(fields["lists"])
         let given = fields["given"].map { values($0) } ?? []
         var paths: Set<String> = []
         for section in reader.list(fields["section"], "section") ?? [] {
-            guard let fields = reader.fields(section, "a section", required: ["name", "tests"], optional: ["description"]) else {
+            guard
+                let fields = reader.fields(
+                    section, "a section", required: ["name", "tests"], optional: ["description"])
+            else {
                 continue
             }
             let name = reader.text(fields["name"], "name") ?? ""
             for node in reader.list(fields["tests"], "tests") ?? [] {
-                guard let test = read(test: node, section: name, given: given, lists: lists) else { continue }
-                if !paths.insert(test.path).inserted { reader.report(node, "two tests named '\(test.path)'") }
+                guard let test = read(test: node, section: name, given: given, lists: lists) else {
+                    continue
+                }
+                if !paths.insert(test.path).inserted {
+                    reader.report(node, "two tests named '\(test.path)'")
+                }
                 tests.append(test)
             }
         }
         return PolicyTestSuite(
-            description: fields["description"].flatMap { reader.text($0, "description") } ?? "", tests: tests,
+            description: fields["description"].flatMap { reader.text($0, "description") } ?? "",
+            tests: tests,
             file: reader.file.source.name)
     }
 
@@ -96,15 +109,22 @@ struct PolicyTestReader {
         test node: Node, section: String, given: [Assignment], lists: FixedLiveLists
     ) -> PolicyTest? {
         guard
-            let fields = reader.fields(node, "a test", required: ["name", "input", "output"], optional: ["description"]),
-            let name = reader.text(fields["name"], "name"), let inputNode = fields["input"], let outputNode = fields["output"]
+            let fields = reader.fields(
+                node, "a test", required: ["name", "input", "output"], optional: ["description"]),
+            let name = reader.text(fields["name"], "name"), let inputNode = fields["input"],
+            let outputNode = fields["output"]
         else { return nil }
-        guard var input = input(given: given, own: values(inputNode), node: inputNode) else { return nil }
+        guard var input = input(given: given, own: values(inputNode), node: inputNode) else {
+            return nil
+        }
         input.lists = lists
         let expected = expectations(outputNode)
-        if expected.isEmpty { reader.report(outputNode, "a test without expectations under 'output' tests nothing") }
+        if expected.isEmpty {
+            reader.report(outputNode, "a test without expectations under 'output' tests nothing")
+        }
         return PolicyTest(
-            section: section, name: name, input: input, expected: expected, position: reader.file.position(of: node))
+            section: section, name: name, input: input, expected: expected,
+            position: reader.file.position(of: node))
     }
 
     // MARK: Input
@@ -122,7 +142,8 @@ struct PolicyTestReader {
             if case .mapping = entry.value {
                 result += values(entry.value, prefix: name + ".")
             } else if case .sequence(let sequence) = entry.value {
-                let elements = sequence.compactMap { reader.scalar($0, "an element") }.map(YAMLReader.value)
+                let elements = sequence.compactMap { reader.scalar($0, "an element") }.map(
+                    YAMLReader.value)
                 result.append((name, .list(elements), entry.value))
             } else if let scalar = reader.scalar(entry.value, "a value") {
                 result.append((name, YAMLReader.value(scalar), entry.keyNode))
@@ -136,7 +157,9 @@ struct PolicyTestReader {
         for assignment in given + own {
             let group = assignment.name + "."
             if case .null = assignment.value {
-                let isKnown = policy.slot(named: assignment.name) != nil || policy.signals.contains { $0.name.hasPrefix(group) }
+                let isKnown =
+                    policy.slot(named: assignment.name) != nil
+                    || policy.signals.contains { $0.name.hasPrefix(group) }
                 if !isKnown { reportUnknown(assignment) }
                 values[assignment.name] = nil
                 for name in values.keys where name.hasPrefix(group) { values[name] = nil }
@@ -156,8 +179,10 @@ struct PolicyTestReader {
                 }
                 input.isHistoryUnavailable = true
             case "now":
-                guard case .string(let text) = assignment.value, let time = CELTimestamp(text: text) else {
-                    reader.report(assignment.node, "'now' must be a time as in 2026-11-20T21:14:03Z")
+                guard case .string(let text) = assignment.value, let time = CELTimestamp(text: text)
+                else {
+                    reader.report(
+                        assignment.node, "'now' must be a time as in 2026-11-20T21:14:03Z")
                     continue
                 }
                 input.now = time
@@ -167,7 +192,9 @@ struct PolicyTestReader {
                     continue
                 }
                 do throws(PolicyInputError) {
-                    try policy.set(slot: slot, to: converted(assignment.value, to: policy.signals[slot].type), in: &input)
+                    try policy.set(
+                        slot: slot, to: converted(assignment.value, to: policy.signals[slot].type),
+                        in: &input)
                 } catch {
                     reader.report(assignment.node, error.message)
                 }
@@ -195,7 +222,8 @@ struct PolicyTestReader {
     private func converted(_ value: CELValue, to type: CELType) -> CELValue {
         switch (type, value) {
         case (.uint, .int(let int)): UInt64(exactly: int).map(CELValue.uint) ?? value
-        case (.timestamp, .string(let text)): CELTimestamp(text: text).map(CELValue.timestamp) ?? value
+        case (.timestamp, .string(let text)):
+            CELTimestamp(text: text).map(CELValue.timestamp) ?? value
         case (.duration, .string(let text)): CELDuration(text: text).map(CELValue.duration) ?? value
         default: value
         }
@@ -203,16 +231,22 @@ struct PolicyTestReader {
 
     private func reportUnknown(_ assignment: Assignment) {
         let names = policy.signals.map(\.name) + ["history", "now"]
-        reader.report(assignment.node, "unknown signal '\(assignment.name)'\(suggestion(for: assignment.name, among: names))")
+        reader.report(
+            assignment.node,
+            "unknown signal '\(assignment.name)'\(suggestion(for: assignment.name, among: names))")
     }
 
     // MARK: Output
 
     private var listKeys: [String] {
-        (policy.kind == .status ? [] : ["challenges", "waived"]) + ["reasons", "missing", "errors", "shadow"]
+        (policy.kind == .status ? [] : ["challenges", "waived"]) + [
+            "reasons", "missing", "errors", "shadow",
+        ]
     }
 
-    private var wordKeys: [String] { policy.kind == .status ? ["status", "degraded"] : ["decision", "degraded", "event"] }
+    private var wordKeys: [String] {
+        policy.kind == .status ? ["status", "degraded"] : ["decision", "degraded", "event"]
+    }
 
     private func expectations(_ node: Node) -> [PolicyTestExpectation] {
         guard
@@ -226,7 +260,9 @@ struct PolicyTestReader {
                 for element in reader.list(value, key) ?? [] {
                     if let text = reader.text(element, key) {
                         if let known = known(key), !known.contains(text) {
-                            reader.report(element, "the policy has no '\(text)'\(suggestion(for: text, among: known))")
+                            reader.report(
+                                element,
+                                "the policy has no '\(text)'\(suggestion(for: text, among: known))")
                         }
                         values.append(text)
                     }

@@ -30,16 +30,20 @@ package struct PolicyTestReport {
         var lines: [String] = []
         for result in results where !result.passed {
             lines.append(
-                "FAIL \(PersonText.lines(result.test.path).joined(separator: " "))  (\(suite.file):\(result.test.position.line))")
+                "FAIL \(PersonText.lines(result.test.path).joined(separator: " "))  (\(suite.file):\(result.test.position.line))"
+            )
             lines.append(result.diff)
         }
         if let coverage {
             let complete = coverage.rules.count { $0.isComplete }
-            lines.append("coverage: \(complete) of \(coverage.rules.count) conditions both ways on every event and in every part")
+            lines.append(
+                "coverage: \(complete) of \(coverage.rules.count) conditions both ways on every event and in every part"
+            )
             lines += coverage.gaps.map { "  " + $0 }
         }
         let verdict = failures == 0 ? "passed" : "\(failures) failed"
-        let counts = results.isEmpty ? "no tests" : "\(Count.text(results.count, "test")), \(verdict)"
+        let counts =
+            results.isEmpty ? "no tests" : "\(Count.text(results.count, "test")), \(verdict)"
         lines.append("\(policy.name) \(policy.version): \(counts)")
         return lines.joined(separator: "\n")
     }
@@ -48,13 +52,16 @@ package struct PolicyTestReport {
     package var json: Data {
         get throws {
             var object: [String: Any] = [
-                "policy": policy.name, "version": policy.version, "tests": results.count, "failures": failures,
+                "policy": policy.name, "version": policy.version, "tests": results.count,
+                "failures": failures,
                 "results": results.map { result -> [String: Any] in
                     [
-                        "section": result.test.section, "name": result.test.name, "line": result.test.position.line,
+                        "section": result.test.section, "name": result.test.name,
+                        "line": result.test.position.line,
                         "passed": result.passed,
                         "differences": result.differences.map {
-                            ["key": $0.key, "expected": $0.expected, "actual": $0.actual] as [String: Any]
+                            ["key": $0.key, "expected": $0.expected, "actual": $0.actual]
+                                as [String: Any]
                         },
                     ]
                 },
@@ -65,10 +72,15 @@ package struct PolicyTestReport {
                     [
                         "rule": rule.id, "matched": rule.matched, "not_matched": rule.notMatched,
                         "events": rule.events.map {
-                            ["event": $0.event.rawValue, "matched": $0.matched, "not_matched": $0.notMatched] as [String: Any]
+                            [
+                                "event": $0.event.rawValue, "matched": $0.matched,
+                                "not_matched": $0.notMatched,
+                            ] as [String: Any]
                         },
                         "parts": rule.parts.map { part -> [String: Any] in
-                            var sides: [String: Any] = ["text": part.text, "true": part.wasTrue, "false": part.wasFalse]
+                            var sides: [String: Any] = [
+                                "text": part.text, "true": part.wasTrue, "false": part.wasFalse,
+                            ]
                             if part.canBeMissing { sides["missing"] = part.wasMissing }
                             return sides
                         },
@@ -76,20 +88,27 @@ package struct PolicyTestReport {
                 }
             }
             return try JSONSerialization.data(
-                withJSONObject: object, options: [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes])
+                withJSONObject: object,
+                options: [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes])
         }
     }
 
     /// JUnit XML, with a test suite for each section.
     package var junit: String {
         var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
-        lines.append("<testsuites name=\"\(Self.escaped(policy.name))\" tests=\"\(results.count)\" failures=\"\(failures)\">")
+        lines.append(
+            "<testsuites name=\"\(Self.escaped(policy.name))\" tests=\"\(results.count)\" failures=\"\(failures)\">"
+        )
         var sections: [String] = []
-        for result in results where !sections.contains(result.test.section) { sections.append(result.test.section) }
+        for result in results where !sections.contains(result.test.section) {
+            sections.append(result.test.section)
+        }
         for section in sections {
             let own = results.filter { $0.test.section == section }
             let failed = own.count { !$0.passed }
-            lines.append("  <testsuite name=\"\(Self.escaped(section))\" tests=\"\(own.count)\" failures=\"\(failed)\">")
+            lines.append(
+                "  <testsuite name=\"\(Self.escaped(section))\" tests=\"\(own.count)\" failures=\"\(failed)\">"
+            )
             for result in own {
                 let open =
                     "    <testcase classname=\"\(Self.escaped(policy.name)).\(Self.escaped(section))\" "
@@ -98,9 +117,12 @@ package struct PolicyTestReport {
                 if result.passed {
                     lines.append(open + "/>")
                 } else {
-                    let message = "differs in " + result.differences.map(\.key).joined(separator: ", ")
+                    let message =
+                        "differs in " + result.differences.map(\.key).joined(separator: ", ")
                     lines.append(open + ">")
-                    lines.append("      <failure message=\"\(Self.escaped(message))\">\(Self.escaped(result.diff))</failure>")
+                    lines.append(
+                        "      <failure message=\"\(Self.escaped(message))\">\(Self.escaped(result.diff))</failure>"
+                    )
                     lines.append("    </testcase>")
                 }
             }
@@ -119,7 +141,8 @@ package struct PolicyTestReport {
             case ">": result += "&gt;"
             case "\"": result += "&quot;"
             // XML 1.0 cannot represent the other control characters.
-            case _ where scalar.value < 0x20 && scalar != "\n" && scalar != "\t": result += "\u{FFFD}"
+            case _ where scalar.value < 0x20 && scalar != "\n" && scalar != "\t":
+                result += "\u{FFFD}"
             default: result.unicodeScalars.append(scalar)
             }
         }

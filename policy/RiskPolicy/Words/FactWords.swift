@@ -31,14 +31,16 @@ struct FactWords {
             return noun(term).map { "\($0) is \(isAffirmed ? "" : "not ")in the range \(range)" }
         case .isAddress(let term, let isAffirmed):
             return noun(term).map { "\($0) is \(isAffirmed ? "an" : "not an") IP address" }
-        case .holds(let text, let isAffirmed): return "`\(text)` is \(isAffirmed ? "true" : "false")"
+        case .holds(let text, let isAffirmed):
+            return "`\(text)` is \(isAffirmed ? "true" : "false")"
         }
     }
 
     /// Whether the clause contains an "or".
     func isCompound(_ fact: Fact) -> Bool {
         switch fact {
-        case .isOne(_, let values, let isAffirmed), .has(_, let values, let isAffirmed): isAffirmed && values.count > 1
+        case .isOne(_, let values, let isAffirmed), .has(_, let values, let isAffirmed):
+            isAffirmed && values.count > 1
         default: false
         }
     }
@@ -54,7 +56,8 @@ struct FactWords {
     private static func name(_ list: NamedList) -> String {
         switch list {
         case .fixed(let name): "the list \(name)"
-        case .live(let list): list.isTeams ? "the team's list \(list.name)" : "the list \(list.name)"
+        case .live(let list):
+            list.isTeams ? "the team's list \(list.name)" : "the list \(list.name)"
         }
     }
 
@@ -65,14 +68,18 @@ struct FactWords {
             guard let phrase = policy.phrase(slot: slot) else { return nil }
             switch phrase.kind {
             case .count, .number: return phrase.noun
-            case .since(_, let event, let unit, _): return "the number of \(Self.units(unit)) since \(event)"
-            case .age(let subject, _, let unit): return "the age of \(subject) in \(Self.units(unit))"
+            case .since(_, let event, let unit, _):
+                return "the number of \(Self.units(unit)) since \(event)"
+            case .age(let subject, _, let unit):
+                return "the age of \(subject) in \(Self.units(unit))"
             default: return nil
             }
-        case .size(let inner, let isList): return noun(inner).map { "the \(isList ? "number of entries in" : "length of") \($0)" }
+        case .size(let inner, let isList):
+            return noun(inner).map { "the \(isList ? "number of entries in" : "length of") \($0)" }
         case .times(let amount, let inner):
             guard let factor = Self.plain(amount), let name = number(inner) else { return nil }
-            return amount == .int(2) || amount == .double(2) ? "twice \(name)" : "\(factor) times \(name)"
+            return amount == .int(2) || amount == .double(2)
+                ? "twice \(name)" : "\(factor) times \(name)"
         case .sum(let one, let other): return pair(one, other).map { "the sum of \($0) and \($1)" }
         case .difference(let one, let other): return pair(one, other).map { "\($0) minus \($1)" }
         case .now, .since: return nil
@@ -102,27 +109,37 @@ struct FactWords {
         case .since(let inner): return noun(inner).flatMap { Self.since("\($0) is", bounds) }
         case .signal(let slot):
             guard let phrase = policy.phrase(slot: slot) else { return nil }
-            if bounds.count == 1, case .timestamp = bounds[0].amount { return Self.time(of: phrase.noun, bounds[0]) }
+            if bounds.count == 1, case .timestamp = bounds[0].amount {
+                return Self.time(of: phrase.noun, bounds[0])
+            }
             if case .duration = bounds.first?.amount { return Self.duration(phrase.noun, bounds) }
             let ints = bounds.compactMap {
-                if case .int(let int) = $0.amount { (comparison: $0.comparison, int: int) } else { nil }
+                if case .int(let int) = $0.amount {
+                    (comparison: $0.comparison, int: int)
+                } else {
+                    nil
+                }
             }
             guard ints.count == bounds.count else { return generic(term, bounds) }
             switch phrase.kind {
-            case .count(let one, let many, let rest, let isNow): return Self.count(ints, one, many, rest, isNow)
+            case .count(let one, let many, let rest, let isNow):
+                return Self.count(ints, one, many, rest, isNow)
             case .since(let clause, _, let unit, let notFor):
                 return Self.span(ints, unit).map { span in
                     if let notFor, span.upper == nil, let lower = span.lower {
                         return "\(notFor) \(lower.isMore ? "more than " : "")\(lower.text)"
                     }
-                    return "\(clause) \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) ago"
+                    return
+                        "\(clause) \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) ago"
                 }
             case .age(let subject, _, let unit):
                 return Self.span(ints, unit).map { span in
                     if span.lower == nil, let upper = span.upper, !upper.isIncluded {
                         return "\(subject) is younger than \(upper.text)"
                     }
-                    if span.upper == nil, let lower = span.lower, lower.isMore { return "\(subject) is older than \(lower.text)" }
+                    if span.upper == nil, let lower = span.lower, lower.isMore {
+                        return "\(subject) is older than \(lower.text)"
+                    }
                     return
                         "\(subject) is \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) old"
                 }
@@ -134,7 +151,9 @@ struct FactWords {
 
     private func generic(_ term: Term, _ bounds: [Bound]) -> String? {
         guard let name = number(term) else { return nil }
-        let words = bounds.compactMap { bound in Self.plain(bound.amount).map { "\(Self.words(bound.comparison))\($0)" } }
+        let words = bounds.compactMap { bound in
+            Self.plain(bound.amount).map { "\(Self.words(bound.comparison))\($0)" }
+        }
         return words.count == bounds.count ? "\(name) is \(words.joined(separator: " but "))" : nil
     }
 
@@ -151,7 +170,8 @@ struct FactWords {
 
     /// A count of whole things, never below zero.
     private static func count(
-        _ bounds: [(comparison: Comparison, int: Int64)], _ one: String, _ many: String, _ rest: String, _ isNow: Bool
+        _ bounds: [(comparison: Comparison, int: Int64)], _ one: String, _ many: String,
+        _ rest: String, _ isNow: Bool
     ) -> String? {
         var (least, most): (Int64, Int64?) = (0, nil)
         for (comparison, int) in bounds {
@@ -171,7 +191,8 @@ struct FactWords {
         }
         func said(_ number: Int64, _ words: String) -> String {
             let isOne = number == 1
-            return "there \(isNow ? isOne ? "is" : "are" : isOne ? "was" : "were") \(words) \(isOne ? one : many) \(rest)"
+            return
+                "there \(isNow ? isOne ? "is" : "are" : isOne ? "was" : "were") \(words) \(isOne ? one : many) \(rest)"
         }
         guard let most else {
             // As written: "more than two", or "three or more".
@@ -206,7 +227,9 @@ struct FactWords {
     }
 
     /// Hours are whole numbers: "more than 24" begins at 25, and "at most 24" ends before 25.
-    private static func span(_ bounds: [(comparison: Comparison, int: Int64)], _ unit: Int64) -> Span? {
+    private static func span(
+        _ bounds: [(comparison: Comparison, int: Int64)], _ unit: Int64
+    ) -> Span? {
         var span = Span()
         func text(_ count: Int64) -> String? {
             let (seconds, isOver) = count.multipliedReportingOverflow(by: unit)
@@ -244,19 +267,23 @@ struct FactWords {
 
     private static func since(_ subject: String, _ bounds: [Bound]) -> String? {
         guard let span = durations(bounds) else { return nil }
-        return "\(subject) \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) ago"
+        return
+            "\(subject) \(span.text(less: "less than", most: "at most", least: "at least", more: "more than")) ago"
     }
 
     private static func duration(_ subject: String, _ bounds: [Bound]) -> String? {
         guard let span = durations(bounds) else { return nil }
-        return "\(subject) is \(span.text(less: "shorter than", most: "at most", least: "at least", more: "longer than"))"
+        return
+            "\(subject) is \(span.text(less: "shorter than", most: "at most", least: "at least", more: "longer than"))"
     }
 
     /// Only whole positive seconds.
     private static func durations(_ bounds: [Bound]) -> Span? {
         var span = Span()
         for bound in bounds {
-            guard case .duration(let duration) = bound.amount, duration.nanoseconds == 0, duration.seconds > 0 else { return nil }
+            guard case .duration(let duration) = bound.amount, duration.nanoseconds == 0,
+                duration.seconds > 0
+            else { return nil }
             let text = DurationWords.text(duration.seconds)
             switch bound.comparison {
             case .less: span.upper = (text, false)
@@ -286,7 +313,8 @@ struct FactWords {
     // MARK: Two values
 
     private func compares(_ one: Term, _ comparison: Comparison, _ other: Term) -> String? {
-        if one.isText(policy), other.isText(policy), let first = noun(one), let second = noun(other) {
+        if one.isText(policy), other.isText(policy), let first = noun(one), let second = noun(other)
+        {
             return "\(first) is \(comparison == .equal ? "" : "not ")the same as \(second)"
         }
         if let first = event(one), let second = event(other), first.unit == second.unit {
@@ -317,24 +345,33 @@ struct FactWords {
     // MARK: Values out of a few
 
     private func isOne(_ term: Term, _ values: [CELValueKey], _ isAffirmed: Bool) -> String? {
-        if values.count == 1, let pair = policy.clauses(of: term, values[0]) { return pair.text(isAffirmed) }
+        if values.count == 1, let pair = policy.clauses(of: term, values[0]) {
+            return pair.text(isAffirmed)
+        }
         let words: [String]
         let name: String?
         if let codes = policy.codes(of: term) {
-            words = values.compactMap { value in codes.first { CELValueKey(.int($0.value)) == value }?.word }
+            words = values.compactMap { value in
+                codes.first { CELValueKey(.int($0.value)) == value }?.word
+            }
             name = noun(term)
         } else {
-            words = values.map { if case .int(let int) = $0.value { NumberWords.text(int) } else { $0.value.text } }
+            words = values.map {
+                if case .int(let int) = $0.value { NumberWords.text(int) } else { $0.value.text }
+            }
             name = noun(term) == nil || term.isNumber(policy) ? number(term) : noun(term)
         }
         guard let name, words.count == values.count else { return nil }
         if words.count == 1 { return "\(name) is \(isAffirmed ? "" : "not ")\(words[0])" }
         return isAffirmed
-            ? "\(name) is \(NumberWords.list(words, "or"))" : "\(name) is neither \(NumberWords.list(words, "nor"))"
+            ? "\(name) is \(NumberWords.list(words, "or"))"
+            : "\(name) is neither \(NumberWords.list(words, "nor"))"
     }
 
     private func has(_ slot: Int, _ values: [CELValueKey], _ isAffirmed: Bool) -> String? {
-        guard case .list(let pair, let labels)? = policy.phrase(slot: slot)?.kind else { return nil }
+        guard case .list(let pair, let labels)? = policy.phrase(slot: slot)?.kind else {
+            return nil
+        }
         let words = values.map { value -> String in
             guard case .string(let text) = value.value else { return value.value.text }
             return labels.first { sameCodePoints($0.value, text) }?.word ?? value.value.text

@@ -31,7 +31,9 @@ package struct RuleWords {
     }
 
     /// The words for a condition, or for a part of one, at an event.
-    package func text(_ part: ResolvedExpression, of condition: PolicyExpression, at event: PolicyEvent) -> String {
+    package func text(
+        _ part: ResolvedExpression, of condition: PolicyExpression, at event: PolicyEvent
+    ) -> String {
         let reader = StatementReader(policy, condition)
         let known = policy.slot(named: "event").map { [$0: CELValue.string(event.rawValue)] } ?? [:]
         // A part that is only about the event is given as written.
@@ -56,7 +58,11 @@ package struct RuleWords {
                 found.append((statement, [event]))
             }
         }
-        return found.map { Clause(events: $0.events, text: reader.text($0.statement), isAlways: $0.statement == .always(true)) }
+        return found.map {
+            Clause(
+                events: $0.events, text: reader.text($0.statement),
+                isAlways: $0.statement == .always(true))
+        }
     }
 
     /// The condition of a rule, with the events if it depends on them: `diff` compares this text.
@@ -64,7 +70,8 @@ package struct RuleWords {
         let clauses = clauses(rule.condition, at: rule.events)
         return clauses.map { clause in
             let words = clause.text.map { "when \($0)" } ?? Self.always(clause.isAlways)
-            return clauses.count == 1 || policy.kind == .status ? words : "at \(PolicyEvent.words(clause.events)) \(words)"
+            return clauses.count == 1 || policy.kind == .status
+                ? words : "at \(PolicyEvent.words(clause.events)) \(words)"
         }.joined(separator: "; ")
     }
 
@@ -72,20 +79,24 @@ package struct RuleWords {
 
     /// One sentence or two; the rule's own description first.
     package func sentence(_ rule: PolicyRule) -> String {
-        [rule.description.map(Self.closed), generated(rule)].compactMap { $0 }.joined(separator: " ")
+        [rule.description.map(Self.closed), generated(rule)].compactMap { $0 }.joined(
+            separator: " ")
     }
 
     /// The text with a full stop at its end.
     private static func closed(_ text: String) -> String {
         let text = PersonText.withSingleSpaces(text)
-        return text.unicodeScalars.last.map { ".!?".unicodeScalars.contains($0) } == true ? text : text + "."
+        return text.unicodeScalars.last.map { ".!?".unicodeScalars.contains($0) } == true
+            ? text : text + "."
     }
 
     private func generated(_ rule: PolicyRule) -> String {
         let missing = rule.matchesWhenMissing ? ", and also when this is not known" : ""
         if policy.kind == .status {
             let status = "\"\(policy.status(of: rule).words)\""
-            if rule.effect == .require { return "The status is \(status) when no other rule says so." }
+            if rule.effect == .require {
+                return "The status is \(status) when no other rule says so."
+            }
             let condition = text(rule.condition)
             return "The status is \(status) when \(condition)\(missing)."
         }
@@ -93,7 +104,8 @@ package struct RuleWords {
         return clauses.map { clause in
             let place = "at \(PolicyEvent.words(clause.events))"
             guard let text = clause.text else {
-                return clause.isAlways ? "\(action(rule)) \(place) in every case." : "Does nothing \(place)."
+                return clause.isAlways
+                    ? "\(action(rule)) \(place) in every case." : "Does nothing \(place)."
             }
             return "\(action(rule)) \(place) when \(text)\(missing)."
         }.joined(separator: " ")
@@ -124,14 +136,17 @@ package struct RuleWords {
     /// The same by the text of its condition, as decisions name it; the text itself for a guarantee
     /// of another policy.
     package func guarantee(_ condition: String) -> String {
-        policy.guarantees.first { sameCodePoints($0.condition.text, condition) }.map(sentence) ?? condition
+        policy.guarantees.first { sameCodePoints($0.condition.text, condition) }.map(sentence)
+            ?? condition
     }
 
     // MARK: Counters
 
     /// `sign-ups of the inbox's domain within a day`.
     package func text(_ counter: PolicyCounter) -> String {
-        guard case .count(_, let many, let rest, _) = counter.phrase.kind else { return counter.definition }
+        guard case .count(_, let many, let rest, _) = counter.phrase.kind else {
+            return counter.definition
+        }
         return "\(many) \(rest)"
     }
 }

@@ -24,7 +24,8 @@ package struct SignalPhrase: Sendable {
         /// How often something happened, 0 or more: `there were` NUMBER `sign-ups` `with the inbox
         /// within a day`. `isNow`: for the present, `there are`.
         case count(one: String, many: String, rest: String, isNow: Bool)
-        /// Whole units of time since something happened, 0 or more: `the app moved to another team` … `ago`.
+        /// Whole units of time since something happened, 0 or more:
+        /// `the app moved to another team` … `ago`.
         /// - event: the same as a noun, for comparisons of two.
         /// - notFor: for a time of at least a duration, `the account was not seen for` may be the
         ///   better clause.
@@ -54,9 +55,13 @@ package struct SignalPhrase: Sendable {
         self.known = known ?? Pair("\(noun) is known", "\(noun) is not known")
     }
 
-    static func flag(_ noun: String, _ yes: String, _ no: String) -> SignalPhrase { SignalPhrase(noun, .flag(Pair(yes, no))) }
+    static func flag(_ noun: String, _ yes: String, _ no: String) -> SignalPhrase {
+        SignalPhrase(noun, .flag(Pair(yes, no)))
+    }
 
-    static func count(_ one: String, _ rest: String, many: String? = nil, isNow: Bool = false) -> SignalPhrase {
+    static func count(
+        _ one: String, _ rest: String, many: String? = nil, isNow: Bool = false
+    ) -> SignalPhrase {
         let many = many ?? one + "s"
         return SignalPhrase(
             "the number of \(many) \(rest)", .count(one: one, many: many, rest: rest, isNow: isNow))
@@ -64,13 +69,18 @@ package struct SignalPhrase: Sendable {
 
     /// Hours since something happened.
     static func since(
-        _ clause: String, event: String, unit: Int64 = 3_600, notFor: String? = nil, known: Pair? = nil
+        _ clause: String, event: String, unit: Int64 = 3_600, notFor: String? = nil,
+        known: Pair? = nil
     ) -> SignalPhrase {
         SignalPhrase(
-            "the time since \(event)", .since(clause: clause, event: event, unit: unit, notFor: notFor), known: known)
+            "the time since \(event)",
+            .since(clause: clause, event: event, unit: unit, notFor: notFor), known: known)
     }
 
-    static func age(_ subject: String, event: String, unit: Int64 = 3_600, known: Pair? = nil) -> SignalPhrase {
-        SignalPhrase("the age of \(subject)", .age(subject: subject, event: event, unit: unit), known: known)
+    static func age(
+        _ subject: String, event: String, unit: Int64 = 3_600, known: Pair? = nil
+    ) -> SignalPhrase {
+        SignalPhrase(
+            "the age of \(subject)", .age(subject: subject, event: event, unit: unit), known: known)
     }
 }

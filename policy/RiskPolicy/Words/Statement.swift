@@ -31,7 +31,9 @@ struct StatementReader {
     }
 
     /// The same for a part of the expression.
-    func statement(of part: ResolvedExpression, _ values: [Int: CELValue]) -> Statement { read(part.folded(values), true) }
+    func statement(of part: ResolvedExpression, _ values: [Int: CELValue]) -> Statement {
+        read(part.folded(values), true)
+    }
 
     /// - Parameter isAffirmed: false: the negation of the statement.
     private func read(_ node: ResolvedExpression, _ isAffirmed: Bool) -> Statement {
@@ -44,17 +46,26 @@ struct StatementReader {
             // A chain is joined once: joining it link by link would take the cube of its length.
             let parts = Self.links(of: node, isAnd: isAnd).map { read($0, isAffirmed) }
             return isAnd == isAffirmed ? all(parts) : any(parts)
-        case .conditional(let condition, let yes, let no) where node.type == .bool && condition.type == .bool:
+        case .conditional(let condition, let yes, let no)
+        where node.type == .bool && condition.type == .bool:
             return conditional(read(condition, true), read(yes, isAffirmed), read(no, isAffirmed))
         case .variable(let slot) where node.type == .bool && policy.signals.indices.contains(slot):
             return .fact(.flag(slot: slot, isAffirmed))
-        case .hasVariable(let slot) where policy.signals.indices.contains(slot): return .fact(.known(slot: slot, isAffirmed))
+        case .hasVariable(let slot) where policy.signals.indices.contains(slot):
+            return .fact(.known(slot: slot, isAffirmed))
         case .binary(let operation, let left, let right):
-            if let statement = comparison(operation, left, right, isAffirmed), canBeSaid(statement) { return statement }
+            if let statement = comparison(operation, left, right, isAffirmed), canBeSaid(statement)
+            {
+                return statement
+            }
         case .call(let function, let arguments):
-            if let fact = call(function, arguments, isAffirmed), words.text(fact) != nil { return .fact(fact) }
+            if let fact = call(function, arguments, isAffirmed), words.text(fact) != nil {
+                return .fact(fact)
+            }
         case .comprehension(.exists, let range, let predicate?, nil):
-            if let fact = exists(range, predicate, isAffirmed), words.text(fact) != nil { return .fact(fact) }
+            if let fact = exists(range, predicate, isAffirmed), words.text(fact) != nil {
+                return .fact(fact)
+            }
         default: break
         }
         return .fact(.holds(PersonText.withSingleSpaces(expression.text(of: node)), isAffirmed))
@@ -63,9 +74,11 @@ struct StatementReader {
     /// The operands of a chain of one operator, in the order written.
     private static func links(of node: ResolvedExpression, isAnd: Bool) -> [ResolvedExpression] {
         switch node.kind {
-        case .binary(.and, let left, let right) where isAnd && left.type == .bool && right.type == .bool:
+        case .binary(.and, let left, let right)
+        where isAnd && left.type == .bool && right.type == .bool:
             links(of: left, isAnd: isAnd) + links(of: right, isAnd: isAnd)
-        case .binary(.or, let left, let right) where !isAnd && left.type == .bool && right.type == .bool:
+        case .binary(.or, let left, let right)
+        where !isAnd && left.type == .bool && right.type == .bool:
             links(of: left, isAnd: isAnd) + links(of: right, isAnd: isAnd)
         default: [node]
         }
@@ -77,7 +90,8 @@ struct StatementReader {
         case .always: true
         case .fact(let fact): words.text(fact) != nil
         case .all(let parts), .any(let parts): parts.allSatisfy(canBeSaid)
-        case .conditional(let condition, let yes, let no): canBeSaid(condition) && canBeSaid(yes) && canBeSaid(no)
+        case .conditional(let condition, let yes, let no):
+            canBeSaid(condition) && canBeSaid(yes) && canBeSaid(no)
         }
     }
 
@@ -88,7 +102,9 @@ struct StatementReader {
         for part in parts.flatMap({ if case .all(let inner) = $0 { inner } else { [$0] } }) {
             if case .always(true) = part { continue }
             if joined.contains(part) { continue }
-            if case .fact(let fact) = part, let (place, both) = firstJoin(joined, fact, { $0.and($1, policy) }) {
+            if case .fact(let fact) = part,
+                let (place, both) = firstJoin(joined, fact, { $0.and($1, policy) })
+            {
                 joined[place] = .fact(both)
             } else {
                 joined.append(part)
@@ -103,7 +119,9 @@ struct StatementReader {
         for part in parts.flatMap({ if case .any(let inner) = $0 { inner } else { [$0] } }) {
             if case .always(false) = part { continue }
             if joined.contains(part) { continue }
-            if case .fact(let fact) = part, let (place, both) = firstJoin(joined, fact, { $0.or($1, policy) }) {
+            if case .fact(let fact) = part,
+                let (place, both) = firstJoin(joined, fact, { $0.or($1, policy) })
+            {
                 joined[place] = .fact(both)
             } else {
                 joined.append(part)
@@ -113,14 +131,20 @@ struct StatementReader {
         return joined.isEmpty ? .always(false) : joined.count == 1 ? joined[0] : .any(joined)
     }
 
-    private func firstJoin(_ joined: [Statement], _ fact: Fact, _ join: (Fact, Fact) -> Fact?) -> (Int, Fact)? {
+    private func firstJoin(
+        _ joined: [Statement], _ fact: Fact, _ join: (Fact, Fact) -> Fact?
+    ) -> (Int, Fact)? {
         for (place, other) in joined.enumerated() {
-            if case .fact(let other) = other, let both = join(other, fact), words.text(both) != nil { return (place, both) }
+            if case .fact(let other) = other, let both = join(other, fact), words.text(both) != nil
+            {
+                return (place, both)
+            }
         }
         return nil
     }
 
-    private func conditional(_ condition: Statement, _ yes: Statement, _ no: Statement) -> Statement {
+    private func conditional(_ condition: Statement, _ yes: Statement, _ no: Statement) -> Statement
+    {
         switch (condition, yes, no) {
         case (.always(true), _, _): yes
         case (.always(false), _, _): no
@@ -132,7 +156,8 @@ struct StatementReader {
     // MARK: Comparisons
 
     private func comparison(
-        _ operation: BinaryOperator, _ left: ResolvedExpression, _ right: ResolvedExpression, _ isAffirmed: Bool
+        _ operation: BinaryOperator, _ left: ResolvedExpression, _ right: ResolvedExpression,
+        _ isAffirmed: Bool
     ) -> Statement? {
         if operation == .in { return membership(left, right, isAffirmed) }
         guard let comparison = Comparison(operation) else { return nil }
@@ -164,7 +189,9 @@ struct StatementReader {
     }
 
     /// Both sides of a ternary may be constants.
-    private func constants(_ one: CELValue, _ comparison: Comparison, _ other: CELValue) -> Statement? {
+    private func constants(
+        _ one: CELValue, _ comparison: Comparison, _ other: CELValue
+    ) -> Statement? {
         guard case .int(let left) = one, case .int(let right) = other else { return nil }
         return switch comparison {
         case .less: .always(left < right)
@@ -176,7 +203,9 @@ struct StatementReader {
         }
     }
 
-    private func compare(_ node: ResolvedExpression, _ comparison: Comparison, _ value: CELValue) -> Statement? {
+    private func compare(
+        _ node: ResolvedExpression, _ comparison: Comparison, _ value: CELValue
+    ) -> Statement? {
         if case .bool(let bool) = value, node.type == .bool {
             guard comparison == .equal || comparison == .different else { return nil }
             return read(node, bool == (comparison == .equal))
@@ -215,16 +244,23 @@ struct StatementReader {
 
     // MARK: Lists and texts
 
-    private func membership(_ left: ResolvedExpression, _ right: ResolvedExpression, _ isAffirmed: Bool) -> Statement? {
+    private func membership(
+        _ left: ResolvedExpression, _ right: ResolvedExpression, _ isAffirmed: Bool
+    ) -> Statement? {
         switch right.kind {
         case .stringSet:
-            return term(left).map { .fact(.isIn($0, .fixed(expression.text(of: right)), isAffirmed)) }
-        case .liveList(let name): return term(left).map { .fact(.isIn($0, .live(name), isAffirmed)) }
+            return term(left).map {
+                .fact(.isIn($0, .fixed(expression.text(of: right)), isAffirmed))
+            }
+        case .liveList(let name):
+            return term(left).map { .fact(.isIn($0, .live(name), isAffirmed)) }
         case .constant(.list(let values)):
             guard let term = term(left), !values.isEmpty else { return nil }
             return isOne(term, values, isAffirmed)
         case .variable(let slot):
-            guard case .constant(let value) = left.kind, case .list? = policy.phrase(slot: slot)?.kind else { return nil }
+            guard case .constant(let value) = left.kind,
+                case .list? = policy.phrase(slot: slot)?.kind
+            else { return nil }
             return .fact(.has(slot: slot, anyOf: [CELValueKey(value)], isAffirmed))
         default: return nil
         }
@@ -235,7 +271,9 @@ struct StatementReader {
         var keys: [CELValueKey] = []
         for value in values.map(CELValueKey.init) where !keys.contains(value) { keys.append(value) }
         if let codes = policy.codes(of: term) {
-            let areCodes = keys.allSatisfy { key in codes.contains { CELValueKey(.int($0.value)) == key } }
+            let areCodes = keys.allSatisfy { key in
+                codes.contains { CELValueKey(.int($0.value)) == key }
+            }
             return areCodes ? .fact(.isOne(term, of: keys, isAffirmed)) : nil
         }
         let isComparable = keys.allSatisfy {
@@ -253,7 +291,9 @@ struct StatementReader {
     }
 
     /// `list.exists(x, x == "a")`.
-    private func exists(_ range: ResolvedExpression, _ predicate: ResolvedExpression, _ isAffirmed: Bool) -> Fact? {
+    private func exists(
+        _ range: ResolvedExpression, _ predicate: ResolvedExpression, _ isAffirmed: Bool
+    ) -> Fact? {
         if case .variable(let slot) = range.kind, case .list? = policy.phrase(slot: slot)?.kind,
             case .binary(.equal, let left, let right) = predicate.kind
         {
@@ -266,20 +306,27 @@ struct StatementReader {
         return nil
     }
 
-    private func call(_ function: CELFunction, _ arguments: [ResolvedExpression], _ isAffirmed: Bool) -> Fact? {
+    private func call(
+        _ function: CELFunction, _ arguments: [ResolvedExpression], _ isAffirmed: Bool
+    ) -> Fact? {
         guard let first = arguments.first else { return nil }
         let second = arguments.dropFirst().first
         switch function {
         case .contains, .startsWith, .endsWith:
-            guard case .constant(.string(let text))? = second?.kind, let term = term(first) else { return nil }
-            let test: TextTest = function == .contains ? .contains : function == .startsWith ? .startsWith : .endsWith
+            guard case .constant(.string(let text))? = second?.kind, let term = term(first) else {
+                return nil
+            }
+            let test: TextTest =
+                function == .contains
+                ? .contains : function == .startsWith ? .startsWith : .endsWith
             return .text(term, test, text, isAffirmed)
         case .containsIP:
             guard case .constant(.cidr(let range)) = first.kind, let second else { return nil }
             if case .call(.ip, let inner) = second.kind, inner.count == 1 {
                 return term(inner[0]).map { .isInRange($0, "\(range)", isAffirmed) }
             }
-            return second.type == .string ? term(second).map { .isInRange($0, "\(range)", isAffirmed) } : nil
+            return second.type == .string
+                ? term(second).map { .isInRange($0, "\(range)", isAffirmed) } : nil
         case .isIP: return term(first).map { .isAddress($0, isAffirmed) }
         default: return nil
         }
@@ -297,7 +344,8 @@ struct StatementReader {
             // The count of an int or uint stays the same as a double.
             guard [.int, .uint, .double].contains(arguments[0].type) else { return nil }
             return term(arguments[0])
-        case .call(.int, let arguments) where arguments.count == 1 && [.int, .uint].contains(arguments[0].type):
+        case .call(.int, let arguments)
+        where arguments.count == 1 && [.int, .uint].contains(arguments[0].type):
             return term(arguments[0])
         case .call(.size, let arguments) where arguments.count == 1:
             switch arguments[0].type {
@@ -307,7 +355,9 @@ struct StatementReader {
             }
         case .binary(.multiply, let left, let right):
             for (one, other) in [(left, right), (right, left)] {
-                guard case .constant(let value) = one.kind, let amount = Amount(value), let term = atom(other) else { continue }
+                guard case .constant(let value) = one.kind, let amount = Amount(value),
+                    let term = atom(other)
+                else { continue }
                 return .times(amount, term)
             }
             return nil
@@ -315,10 +365,14 @@ struct StatementReader {
             guard let one = product(left), let other = product(right) else { return nil }
             return .sum(one, other)
         case .binary(.subtract, let left, let right):
-            if node.type == .duration, case .variable(let slot) = left.kind, !policy.signals.indices.contains(slot) {
+            if node.type == .duration, case .variable(let slot) = left.kind,
+                !policy.signals.indices.contains(slot)
+            {
                 return atom(right).map { .since($0) }
             }
-            guard node.type.isNumber, let one = product(left), let other = product(right) else { return nil }
+            guard node.type.isNumber, let one = product(left), let other = product(right) else {
+                return nil
+            }
             return .difference(one, other)
         default: return nil
         }
@@ -356,7 +410,9 @@ extension Term {
     }
 
     func isText(_ policy: Policy) -> Bool {
-        guard case .signal(let slot) = self, policy.signals.indices.contains(slot) else { return false }
+        guard case .signal(let slot) = self, policy.signals.indices.contains(slot) else {
+            return false
+        }
         return policy.signals[slot].type == .string
     }
 }
@@ -364,7 +420,8 @@ extension Term {
 extension Policy {
     /// The words for the values of a number.
     func codes(of term: Term) -> [SignalPhrase.Code]? {
-        guard case .signal(let slot) = term, case .codes(let codes)? = phrase(slot: slot)?.kind else { return nil }
+        guard case .signal(let slot) = term, case .codes(let codes)? = phrase(slot: slot)?.kind
+        else { return nil }
         return codes
     }
 
@@ -389,11 +446,15 @@ extension Fact {
                 ordered.0.amount.isBelow(ordered.1.amount)
             else { return nil }
             return .within(term, [ordered.0, ordered.1])
-        case (.isOne(let term, let values, false), .isOne(let second, let more, false)) where term == second:
+        case (.isOne(let term, let values, false), .isOne(let second, let more, false))
+        where term == second:
             // Values with their own clauses stay separate.
-            guard !(values + more).contains(where: { policy.clauses(of: term, $0) != nil }) else { return nil }
+            guard !(values + more).contains(where: { policy.clauses(of: term, $0) != nil }) else {
+                return nil
+            }
             return .isOne(term, of: values + more.filter { !values.contains($0) }, false)
-        case (.has(let slot, let values, false), .has(let second, let more, false)) where slot == second:
+        case (.has(let slot, let values, false), .has(let second, let more, false))
+        where slot == second:
             return .has(slot: slot, anyOf: values + more.filter { !values.contains($0) }, false)
         default: return nil
         }
@@ -401,11 +462,15 @@ extension Fact {
 
     func or(_ other: Fact, _ policy: Policy) -> Fact? {
         switch (self, other) {
-        case (.isOne(let term, let values, true), .isOne(let second, let more, true)) where term == second:
+        case (.isOne(let term, let values, true), .isOne(let second, let more, true))
+        where term == second:
             // Values with their own clauses stay separate.
-            guard !(values + more).contains(where: { policy.clauses(of: term, $0) != nil }) else { return nil }
+            guard !(values + more).contains(where: { policy.clauses(of: term, $0) != nil }) else {
+                return nil
+            }
             return .isOne(term, of: values + more.filter { !values.contains($0) }, true)
-        case (.has(let slot, let values, true), .has(let second, let more, true)) where slot == second:
+        case (.has(let slot, let values, true), .has(let second, let more, true))
+        where slot == second:
             return .has(slot: slot, anyOf: values + more.filter { !values.contains($0) }, true)
         default: return nil
         }

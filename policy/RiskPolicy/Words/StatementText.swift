@@ -23,10 +23,13 @@ extension StatementReader {
             guard parts.contains(where: isChoice) else { return flat(parts, "and") }
             return parts.map { part in
                 guard case .any(let inner) = part else { return group(part) }
-                return inner.allSatisfy(isPlain) ? "either \(flat(inner, "or"))" : "(\(joined(part)))"
+                return inner.allSatisfy(isPlain)
+                    ? "either \(flat(inner, "or"))" : "(\(joined(part)))"
             }.joined(separator: ", and ")
         case .any(let parts):
-            guard parts.contains(where: { if case .all = $0 { true } else { isWide($0) } }) else { return flat(parts, "or") }
+            guard parts.contains(where: { if case .all = $0 { true } else { isWide($0) } }) else {
+                return flat(parts, "or")
+            }
             return parts.map { part in
                 guard case .all(let inner) = part else { return group(part) }
                 return inner.allSatisfy(isPlain) ? flat(inner, "and") : "(\(joined(part)))"
@@ -44,7 +47,9 @@ extension StatementReader {
         return words
     }
 
-    private func flat(_ parts: [Statement], _ word: String) -> String { NumberWords.list(parts.map(group), word) }
+    private func flat(_ parts: [Statement], _ word: String) -> String {
+        NumberWords.list(parts.map(group), word)
+    }
 
     private func group(_ part: Statement) -> String {
         switch part {

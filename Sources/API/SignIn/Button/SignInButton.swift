@@ -1,4 +1,5 @@
-// A sign-in button as SVG. Pure: the same button always gives the same octets. No text of a query is written into it.
+// A sign-in button as SVG. Pure: the same button always gives the same octets. No text of a
+// query is written into it.
 
 import Languages
 import Support
@@ -43,8 +44,8 @@ package struct SignInButton: Sendable {
 
     package enum Border: String, Sendable, CaseIterable { case yes, no }
 
-    /// `#rrggbb`: each text has a contrast of 13:1 or more with its background, and the line of 3:1 (WCAG 2.2, 1.4.3 and
-    /// 1.4.11).
+    /// `#rrggbb`: each text has a contrast of 13:1 or more with its background, and the line of 3:1
+    /// (WCAG 2.2, 1.4.3 and 1.4.11).
     private var colours: (ground: String, text: String, mark: String, line: String) {
         switch style {
         case .dark: ("#1b2430", "#ffffff", "#7fd1c2", "#8b98a5")
@@ -66,7 +67,9 @@ package struct SignInButton: Sendable {
         let fontSize = size * 40 / 100
         let needed = fontSize / 100 * Self.hundredthsOfEms(text) / 100 * 100
         let natural = margin * 2 + icon + gap + needed
-        let total = width.map { $0 * 100 } ?? min(max(natural, Self.widths.lowerBound * 100), Self.widths.upperBound * 100)
+        let total =
+            width.map { $0 * 100 }
+            ?? min(max(natural, Self.widths.lowerBound * 100), Self.widths.upperBound * 100)
         let room = total - margin * 2 - icon - gap
         // If the reader's fonts are wider than estimated, or the button is narrow, the letters move
         // closer together.
@@ -95,7 +98,8 @@ package struct SignInButton: Sendable {
         let size = height * 100
         let icon = size * 60 / 100
         let total = width.map { $0 * 100 } ?? size
-        return "\(frame(width: total, title: HTMLText.escaped(text)))\(picture(mark, x: (total - icon) / 2, side: icon))</svg>"
+        return
+            "\(frame(width: total, title: HTMLText.escaped(text)))\(picture(mark, x: (total - icon) / 2, side: icon))</svg>"
     }
 
     /// The beginning of the image, with its ground and its line.

@@ -1,8 +1,8 @@
 // /auth/authorize: the request, and the client's response after the user's choice.
 
-import Support
 import MailCrypto
 import SignIn
+import Support
 
 /// A request to /auth/authorize that was accepted.
 package struct AppleAuthorization: Sendable {
@@ -36,7 +36,8 @@ package struct AppleAuthorization: Sendable {
     package init(_ parameters: AppleParameters, seed: AppleSeed) throws(AppleRefusal) {
         let clientID = try parameters.required("client_id")
         guard let client = seed.client(clientID) else {
-            throw AppleRefusal(.invalidClient, "the seed has no client \(clientID.withoutControls(limit: 120))")
+            throw AppleRefusal(
+                .invalidClient, "the seed has no client \(clientID.withoutControls(limit: 120))")
         }
         self.client = client
         guard let redirectURI = parameters["redirect_uri"] else {
@@ -44,14 +45,18 @@ package struct AppleAuthorization: Sendable {
         }
         warning = try Self.check(redirectURI, of: client)
         self.redirectURI = redirectURI
-        let types = Set(try parameters.required("response_type").split(separator: " ").map(String.init))
+        let types = Set(
+            try parameters.required("response_type").split(separator: " ").map(String.init))
         guard types == ["code"] || types == ["code", "id_token"] else {
-            throw AppleRefusal(.invalidRequest, "response_type must be \"code\" or \"code id_token\"")
+            throw AppleRefusal(
+                .invalidRequest, "response_type must be \"code\" or \"code id_token\"")
         }
         wantsToken = types.contains("id_token")
         let words = Set((parameters["scope"] ?? "").split(separator: " ").map(String.init))
         if let other = words.subtracting(["name", "email", "openid"]).min() {
-            throw AppleRefusal(.invalidScope, "the scope \(other.withoutControls(limit: 80)) is not one of name, email, openid")
+            throw AppleRefusal(
+                .invalidScope,
+                "the scope \(other.withoutControls(limit: 80)) is not one of name, email, openid")
         }
         scopes = words.subtracting(["openid"])
         let text = parameters["response_mode"] ?? (wantsToken ? "fragment" : "query")
@@ -63,10 +68,13 @@ package struct AppleAuthorization: Sendable {
                     : "response_mode must be query, fragment or form_post")
         }
         if wantsToken, mode == .query {
-            throw AppleRefusal(.invalidRequest, "response_mode must be fragment or form_post if response_type has id_token")
+            throw AppleRefusal(
+                .invalidRequest,
+                "response_mode must be fragment or form_post if response_type has id_token")
         }
         if !scopes.isEmpty, mode != .formPost {
-            throw AppleRefusal(.invalidRequest, "response_mode must be form_post if scope has name or email")
+            throw AppleRefusal(
+                .invalidRequest, "response_mode must be form_post if scope has name or email")
         }
         self.mode = mode
         state = parameters["state"]
@@ -77,7 +85,8 @@ package struct AppleAuthorization: Sendable {
         }
     }
 
-    private static func check(_ uri: String, of client: AppleClient) throws(AppleRefusal) -> String? {
+    private static func check(_ uri: String, of client: AppleClient) throws(AppleRefusal) -> String?
+    {
         let shown = uri.withoutControls(limit: 200)
         if let registered = client.redirectURIs {
             guard registered.contains(where: uri.hasSameOctets(as:)) else {
@@ -88,7 +97,9 @@ package struct AppleAuthorization: Sendable {
             }
         } else if !LoopbackAddress.isLoopback(uri) || uri.contains("#") {
             throw AppleRefusal(
-                .unauthorizedClient, "redirect_uri \(shown) is not an address of this machine, and the seed registers none")
+                .unauthorizedClient,
+                "redirect_uri \(shown) is not an address of this machine, and the seed registers none"
+            )
         }
         guard LoopbackAddress.isLoopback(uri) else { return nil }
         return "Apple accepts no redirect_uri with an IP address, localhost or http"
@@ -115,7 +126,9 @@ package struct AppleUserAnswer: Sendable {
 
     /// The choices that the page has preselected.
     package init(_ user: AppleUser) {
-        self.init(user: user, hidesEmail: user.hidesEmail, firstName: user.firstName, lastName: user.lastName)
+        self.init(
+            user: user, hidesEmail: user.hidesEmail, firstName: user.firstName,
+            lastName: user.lastName)
     }
 }
 
@@ -126,11 +139,14 @@ package struct AppleAuthorizationResponse: Sendable {
 
     package init(_ authorization: AppleAuthorization, _ values: [(name: String, value: String?)]) {
         self.authorization = authorization
-        parameters = (values + [("state", authorization.state)]).compactMap { name, value in value.map { (name, $0) } }
+        parameters = (values + [("state", authorization.state)]).compactMap { name, value in
+            value.map { (name, $0) }
+        }
     }
 
     /// The user cancelled.
-    package static func cancelled(_ authorization: AppleAuthorization) -> AppleAuthorizationResponse {
+    package static func cancelled(_ authorization: AppleAuthorization) -> AppleAuthorizationResponse
+    {
         AppleAuthorizationResponse(authorization, [("error", "user_cancelled_authorize")])
     }
 
@@ -154,12 +170,14 @@ extension AppleState {
 
     /// Signs the user in: the client gets a code, and the other values it requested.
     package mutating func authorize(
-        _ authorization: AppleAuthorization, _ answer: AppleUserAnswer, failure: AppleFailure?, now: Int64
+        _ authorization: AppleAuthorization, _ answer: AppleUserAnswer, failure: AppleFailure?,
+        now: Int64
     ) throws -> AppleAuthorizationResponse {
         let (client, user) = (authorization.client, answer.user)
         let name = ClientUser(clientID: client.id, userID: user.id)
         let isFirst = consents[name] == nil
-        var consent = consents[name] ?? AppleConsent(number: nextNumber(), email: nil, isPrivate: false)
+        var consent =
+            consents[name] ?? AppleConsent(number: nextNumber(), email: nil, isPrivate: false)
         let team = team(of: client)?.id ?? client.team
         if authorization.scopes.contains("email"), consent.email == nil {
             consent.isPrivate = answer.hidesEmail
@@ -169,7 +187,8 @@ extension AppleState {
         let isNative = authorization.redirectURI == nil
         let code = unique("c")
         codes[code] = AppleCode(
-            clientID: client.id, userID: user.id, consent: consent.number, redirectURI: authorization.redirectURI,
+            clientID: client.id, userID: user.id, consent: consent.number,
+            redirectURI: authorization.redirectURI,
             nonce: authorization.nonce, challenge: authorization.challenge, issuedAt: now,
             saysRealUserStatus: isNative && isFirst)
         var token: String?
@@ -178,14 +197,20 @@ extension AppleState {
             claims["nonce"] = authorization.nonce.map(JSONValue.string)
             claims["c_hash"] = .string(IdentityTokenContent.leftHalfHash(code))
             claims["auth_time"] = .integer(now)
-            if isNative, isFirst { claims["real_user_status"] = .integer(Int64(user.realUserStatus)) }
+            if isNative, isFirst {
+                claims["real_user_status"] = .integer(Int64(user.realUserStatus))
+            }
             token = try identityToken(claims, clientID: client.id, failure: failure)
         }
         return AppleAuthorizationResponse(
             authorization,
             [
                 ("code", code), ("id_token", token),
-                ("user", isFirst && authorization.givesUser ? userObject(authorization, answer, consent) : nil),
+                (
+                    "user",
+                    isFirst && authorization.givesUser
+                        ? userObject(authorization, answer, consent) : nil
+                ),
             ])
     }
 
@@ -195,17 +220,24 @@ extension AppleState {
     ) -> String {
         var user: JSONObject = [:]
         if authorization.scopes.contains("name") {
-            user["name"] = .object(["firstName": .string(answer.firstName), "lastName": .string(answer.lastName)])
+            user["name"] = .object([
+                "firstName": .string(answer.firstName), "lastName": .string(answer.lastName),
+            ])
         }
-        if authorization.scopes.contains("email") { user["email"] = consent.email.map(JSONValue.string) }
+        if authorization.scopes.contains("email") {
+            user["email"] = consent.email.map(JSONValue.string)
+        }
         return JSONValue.object(user).text
     }
 
     /// The claims of every identity token, with Apple's types.
-    func claims(user: AppleUser, client: AppleClient, consent: AppleConsent, now: Int64) -> JSONObject {
+    func claims(
+        user: AppleUser, client: AppleClient, consent: AppleConsent, now: Int64
+    ) -> JSONObject {
         let team = team(of: client)?.id ?? client.team
         var claims: JSONObject = [
-            "iss": .string(issuer), "aud": .string(client.id), "exp": .integer(now + settings.identityTokenLifetime),
+            "iss": .string(issuer), "aud": .string(client.id),
+            "exp": .integer(now + settings.identityTokenLifetime),
             "iat": .integer(now), "sub": .string(Self.subject(user.id, team: team)),
         ]
         if let email = consent.email {
@@ -215,7 +247,8 @@ extension AppleState {
         }
         claims["nonce_supported"] = .bool(true)
         if let transfer = transfers[client.id], now < transfer.at + Self.transferWindow {
-            claims["transfer_sub"] = .string(Self.transferSubject(user.id, from: transfer.from, to: transfer.to))
+            claims["transfer_sub"] = .string(
+                Self.transferSubject(user.id, from: transfer.from, to: transfer.to))
         }
         return claims
     }
@@ -226,7 +259,9 @@ extension AppleState {
     }
 
     /// Signs a token. A replay returns the previous token, if there is one.
-    mutating func identityToken(_ claims: JSONObject, clientID: String, failure: AppleFailure?) throws -> String {
+    mutating func identityToken(
+        _ claims: JSONObject, clientID: String, failure: AppleFailure?
+    ) throws -> String {
         if failure == .replay, let last = lastTokens[clientID] { return last }
         let token = try sign(claims, failure: failure)
         lastTokens[clientID] = token

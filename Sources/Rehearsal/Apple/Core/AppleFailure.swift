@@ -80,7 +80,9 @@ package struct AppleFailures: Sendable {
     package init() {}
 
     /// False if too many orders wait, or the failure cannot happen there.
-    package mutating func add(_ failure: AppleFailure, at place: AppleFailure.Place, times: Int, seconds: Int) -> Bool {
+    package mutating func add(
+        _ failure: AppleFailure, at place: AppleFailure.Place, times: Int, seconds: Int
+    ) -> Bool {
         guard failure.suits(place), orders.count < Self.maximum else { return false }
         orders.append(Order(place: place, failure: failure, times: times, seconds: seconds))
         return true

@@ -42,22 +42,28 @@ package struct AppleJournal: Sendable {
 
     @discardableResult
     package mutating func note(
-        at: Int64, _ method: String, _ path: String, clientID: String?, status: Int?, error: String? = nil, cause: String,
+        at: Int64, _ method: String, _ path: String, clientID: String?, status: Int?,
+        error: String? = nil, cause: String,
         warning: String? = nil, parameters: AppleParameters = AppleParameters([])
     ) -> Entry {
         count += 1
         let entry = Entry(
-            number: count, at: at, method: method, path: path, clientID: clientID?.withoutControls(limit: 120), status: status,
-            error: error, cause: cause, warning: warning, parameters: parameters.pairs.map(Self.shown))
+            number: count, at: at, method: method, path: path,
+            clientID: clientID?.withoutControls(limit: 120), status: status,
+            error: error, cause: cause, warning: warning,
+            parameters: parameters.pairs.map(Self.shown))
         entries.insert(entry, at: 0)
         if entries.count > Self.maximum { entries.removeLast() }
         return entry
     }
 
-    private static func shown(_ pair: (name: WireText, value: WireText)) -> (name: String, value: String) {
+    private static func shown(
+        _ pair: (name: WireText, value: WireText)
+    ) -> (name: String, value: String) {
         let secret = pair.name == "client_secret" ? AppleClientSecret.shown(pair.value.text) : nil
         return (
-            pair.name.excerpt(limit: 80), secret?.withoutControls(limit: maximumValue) ?? pair.value.excerpt(limit: maximumValue)
+            pair.name.excerpt(limit: 80),
+            secret?.withoutControls(limit: maximumValue) ?? pair.value.excerpt(limit: maximumValue)
         )
     }
 }

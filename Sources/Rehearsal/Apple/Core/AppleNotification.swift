@@ -21,7 +21,8 @@ package struct AppleNotification: Sendable {
 package struct AppleEventOrder: Sendable {
     package let client: AppleClient
     package let user: AppleUser
-    /// One of `AppleEventOrder.types`, or another word, which a receiver must acknowledge and ignore.
+    /// One of `AppleEventOrder.types`, or another word, which a receiver
+    /// must acknowledge and ignore.
     package let type: String
     /// Nil for the client's dialect.
     package let dialect: AppleEventDialect?
@@ -29,10 +30,13 @@ package struct AppleEventOrder: Sendable {
     package let booleans: AppleBooleans?
 
     /// The known kinds. `account-delete` is the older name of `account-deleted`.
-    package static let types = ["email-disabled", "email-enabled", "consent-revoked", "account-deleted", "account-delete"]
+    package static let types = [
+        "email-disabled", "email-enabled", "consent-revoked", "account-deleted", "account-delete",
+    ]
 
     package init(
-        client: AppleClient, user: AppleUser, type: String, dialect: AppleEventDialect? = nil, booleans: AppleBooleans? = nil
+        client: AppleClient, user: AppleUser, type: String, dialect: AppleEventDialect? = nil,
+        booleans: AppleBooleans? = nil
     ) {
         self.client = client
         self.user = user
@@ -44,22 +48,29 @@ package struct AppleEventOrder: Sendable {
 
 extension AppleState {
     /// Applies the event, and makes its notification.
-    package mutating func event(_ order: AppleEventOrder, failure: AppleFailure?, now: Int64) throws -> AppleNotification {
+    package mutating func event(
+        _ order: AppleEventOrder, failure: AppleFailure?, now: Int64
+    ) throws -> AppleNotification {
         if failure == .replay, let last = lastEvents[order.client.id] { return last }
         let (client, user) = (order.client, order.user)
         let team = team(of: client)?.id ?? client.team
         let consent = consents[ClientUser(clientID: client.id, userID: user.id)]
         let dialect = order.dialect ?? client.dialect
-        var event: JSONObject = ["type": .string(order.type), "sub": .string(Self.subject(user.id, team: team))]
+        var event: JSONObject = [
+            "type": .string(order.type), "sub": .string(Self.subject(user.id, team: team)),
+        ]
         if order.type.hasPrefix("email-") {
             event["email"] = .string(consent?.email ?? Self.privateEmail(user.id, team: team))
             let isPrivate = consent?.email == nil || consent?.isPrivate == true
-            event["is_private_email"] = order.booleans == .boolean ? .bool(isPrivate) : .string(isPrivate ? "true" : "false")
+            event["is_private_email"] =
+                order.booleans == .boolean
+                ? .bool(isPrivate) : .string(isPrivate ? "true" : "false")
         }
         event["event_time"] = .integer(dialect == .wire ? now * 1_000 : now)
         let id = unique("e")
         let claims: JSONObject = [
-            "iss": .string(issuer), "aud": .string(client.id), "iat": .integer(now), "jti": .string(id),
+            "iss": .string(issuer), "aud": .string(client.id), "iat": .integer(now),
+            "jti": .string(id),
             "events": dialect == .wire ? .string(JSONValue.object(event).text) : .object(event),
         ]
         let notification = AppleNotification(

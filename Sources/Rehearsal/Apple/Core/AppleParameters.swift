@@ -20,8 +20,8 @@ package struct AppleParameters: Sendable {
         try requireDifferentNames()
     }
 
-    /// From a form. Throws `invalid_request` for another media type and repeated parameters, and `invalid_client` for a form
-    /// that is not percent-encoded, as Apple does.
+    /// From a form. Throws `invalid_request` for another media type and repeated parameters, and
+    /// `invalid_client` for a form that is not percent-encoded, as Apple does.
     package init(form: some Collection<UInt8>, contentType: String?) throws(AppleRefusal) {
         let type = (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
         guard type == "application/x-www-form-urlencoded" else {
@@ -41,18 +41,23 @@ package struct AppleParameters: Sendable {
     private static let neverPlain = Set("\"<>\\^`{|}".utf8)
 
     /// The value; nil if absent or empty.
-    package subscript(name: WireText) -> String? { pairs.first { $0.name == name && !$0.value.isEmpty }?.value.text }
+    package subscript(name: WireText) -> String? {
+        pairs.first { $0.name == name && !$0.value.isEmpty }?.value.text
+    }
 
     /// The value. Throws `invalid_request` if there is none.
     package func required(_ name: WireText) throws(AppleRefusal) -> String {
-        guard let value = self[name] else { throw AppleRefusal(.invalidRequest, "\(name.text) is missing") }
+        guard let value = self[name] else {
+            throw AppleRefusal(.invalidRequest, "\(name.text) is missing")
+        }
         return value
     }
 
     /// Throws `invalid_request` for a parameter that is not among `names`.
     package func require(only names: Set<WireText>) throws(AppleRefusal) {
         for (name, _) in pairs where !names.contains(name) {
-            throw AppleRefusal(.invalidRequest, "the parameter \(name.excerpt(limit: 80)) is not supported here")
+            throw AppleRefusal(
+                .invalidRequest, "the parameter \(name.excerpt(limit: 80)) is not supported here")
         }
     }
 

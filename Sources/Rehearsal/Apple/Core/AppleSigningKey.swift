@@ -1,7 +1,7 @@
 // A key of the sandbox for signing identity tokens and notifications, with a short id like Apple's.
 
-import Support
 import SignIn
+import Support
 
 /// An RSA key for RS256.
 package struct AppleSigningKey: Sendable {

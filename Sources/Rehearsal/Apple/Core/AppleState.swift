@@ -1,8 +1,8 @@
 // All data of a sandbox, as a value. Requests change it; nothing is kept when the sandbox ends.
 
-import Support
 import MailCrypto
 import SignIn
+import Support
 
 /// A user's consent to a client.
 struct AppleConsent: Sendable {
@@ -70,9 +70,11 @@ package struct AppleState: Sendable {
     package static let codeLifetime: Int64 = 300
     /// Seconds until an access token expires.
     package static let accessTokenLifetime: Int64 = 3_600
-    /// Seconds after a transfer during which tokens have `transfer_sub` and users can be moved: 60 days.
+    /// Seconds after a transfer during which tokens have `transfer_sub` and
+    /// users can be moved: 60 days.
     package static let transferWindow: Int64 = 60 * 86_400
-    /// The most codes and tokens of each kind that are kept: far more than a test suite makes between two resets.
+    /// The most codes and tokens of each kind that are kept: far more than a test suite
+    /// makes between two resets.
     static let maximumGrants = 10_000
     /// The number of keys published at one time.
     package static let publishedKeys = 3
@@ -117,7 +119,10 @@ package struct AppleState: Sendable {
     ///   - secret: 32 random octets, from which codes and tokens are made.
     ///   - keys: the published keys.
     ///   - auto: whether the first user signs in without the page.
-    package init(seed: AppleSeed, secret: [UInt8], keys: [AppleSigningKey], strayKey: AppleSigningKey, auto: Bool) {
+    package init(
+        seed: AppleSeed, secret: [UInt8], keys: [AppleSigningKey], strayKey: AppleSigningKey,
+        auto: Bool
+    ) {
         self.seed = seed
         self.secret = secret
         self.keys = keys
@@ -127,9 +132,11 @@ package struct AppleState: Sendable {
             identityTokenLifetime: seed.identityTokenLifetime)
     }
 
-    /// Back to the initial state, with the same address and keys, and `auto` as at the start. The journal continues.
+    /// Back to the initial state, with the same address and keys, and `auto` as at the
+    /// start. The journal continues.
     package mutating func reset(auto: Bool) {
-        var fresh = AppleState(seed: seed, secret: secret, keys: keys, strayKey: strayKey, auto: auto)
+        var fresh = AppleState(
+            seed: seed, secret: secret, keys: keys, strayKey: strayKey, auto: auto)
         fresh.address = address
         fresh.journal = journal
         // Numbers continue, so that no earlier code is issued a second time.
@@ -150,7 +157,9 @@ package struct AppleState: Sendable {
     // MARK: Teams and users
 
     /// The team that has a client now.
-    package func team(of client: AppleClient) -> AppleTeam? { seed.team(transfers[client.id]?.to ?? client.team) }
+    package func team(of client: AppleClient) -> AppleTeam? {
+        seed.team(transfers[client.id]?.to ?? client.team)
+    }
 
     /// Users who can sign in.
     package var users: [AppleUser] { seed.users.filter { !deletedUsers.contains($0.id) } }
@@ -158,7 +167,9 @@ package struct AppleState: Sendable {
     /// `sub` of a user at a team: the same in every run, so that tests can contain it.
     package static func subject(_ userID: String, team: String) -> String {
         let hash = SHA256.hash("sub \(team.utf8.count) \(team) \(userID)".utf8)
-        let number = { (octets: ArraySlice<UInt8>) in octets.reduce(0) { ($0 << 8 | Int($1)) % 1_000_000 } }
+        let number = { (octets: ArraySlice<UInt8>) in
+            octets.reduce(0) { ($0 << 8 | Int($1)) % 1_000_000 }
+        }
         func padded(_ number: Int, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - "\(number)".count)) + "\(number)"
         }
@@ -178,7 +189,8 @@ package struct AppleState: Sendable {
     /// A value that was never issued and that no one can guess.
     mutating func unique(_ prefix: String) -> String {
         serial += 1
-        let code = HMACSHA256.authenticationCode(for: Array("\(prefix) \(serial)".utf8), key: secret)
+        let code = HMACSHA256.authenticationCode(
+            for: Array("\(prefix) \(serial)".utf8), key: secret)
         return prefix + Hex.encode(code.prefix(16)) + ".0." + Base64URL.encode(code.dropFirst(16))
     }
 
@@ -187,8 +199,8 @@ package struct AppleState: Sendable {
         return serial
     }
 
-    /// Signs with the published keys in turn, because no client may rely on the first. Applies `failure` to the claims and the
-    /// signature.
+    /// Signs with the published keys in turn, because no client may rely on the first. Applies
+    /// `failure` to the claims and the signature.
     mutating func sign(_ claims: JSONObject, failure: AppleFailure?) throws -> String {
         var claims = claims
         failure?.spoil(&claims)

@@ -1,8 +1,8 @@
 // /auth/token and /auth/revoke: client authentication, grants, and responses.
 
-import Support
 import MailCrypto
 import SignIn
+import Support
 
 /// An authenticated client.
 struct AppleCaller: Sendable {
@@ -12,18 +12,25 @@ struct AppleCaller: Sendable {
 
 extension AppleState {
     /// Checks `client_id` and `client_secret`. Throws `invalid_request` and `invalid_client`.
-    /// - Parameter hasAuthorization: whether the request also has credentials in an Authorization field.
-    func caller(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> AppleCaller {
+    /// - Parameter hasAuthorization: whether the request also has credentials
+    ///   in an Authorization field.
+    func caller(
+        _ form: AppleParameters, hasAuthorization: Bool, now: Int64
+    ) throws(AppleRefusal) -> AppleCaller {
         if hasAuthorization {
             throw AppleRefusal(
-                .invalidRequest, "the request has an Authorization field: send client_id and client_secret only in the form")
+                .invalidRequest,
+                "the request has an Authorization field: send client_id and client_secret only in the form"
+            )
         }
         let clientID = try form.required("client_id")
         let secret = try form.required("client_secret")
         guard let client = seed.client(clientID), let team = team(of: client) else {
-            throw AppleRefusal(.invalidClient, "the seed has no client \(clientID.withoutControls(limit: 120))")
+            throw AppleRefusal(
+                .invalidClient, "the seed has no client \(clientID.withoutControls(limit: 120))")
         }
-        try AppleClientSecret.check(secret, clientID: client.id, team: team, issuer: issuer, now: now)
+        try AppleClientSecret.check(
+            secret, clientID: client.id, team: team, issuer: issuer, now: now)
         return AppleCaller(client: client, team: team)
     }
 
@@ -42,16 +49,21 @@ extension AppleState {
         }
         // Parameters of other grants are accepted: libraries send scope with each grant.
         try form.require(only: [
-            "client_id", "client_secret", "grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope",
+            "client_id", "client_secret", "grant_type", "code", "redirect_uri", "code_verifier",
+            "refresh_token", "scope",
         ])
         switch type {
         case "authorization_code": return try exchange(form, caller, failure: failure, now: now)
         case "refresh_token": return try refresh(form, caller, failure: failure, now: now)
         default:
             guard try form.required("scope") == "user.migration" else {
-                throw AppleRefusal(.invalidScope, "the scope of client_credentials must be user.migration")
+                throw AppleRefusal(
+                    .invalidScope, "the scope of client_credentials must be user.migration")
             }
-            return (accessToken(caller.client, nil, consent: 0, now: now).body, "an access token for user migration was issued")
+            return (
+                accessToken(caller.client, nil, consent: 0, now: now).body,
+                "an access token for user migration was issued"
+            )
         }
     }
 
@@ -61,7 +73,8 @@ extension AppleState {
         let text = try form.required("code")
         guard var code = codes[text] else {
             throw AppleRefusal(
-                .invalidGrant, "the code was not issued here", detail: "The code has expired or has been revoked.")
+                .invalidGrant, "the code was not issued here",
+                detail: "The code has expired or has been revoked.")
         }
         let client = caller.client
         guard code.clientID == client.id else {
@@ -71,19 +84,23 @@ extension AppleState {
         }
         if let usedAt = code.usedAt {
             throw AppleRefusal(
-                .invalidGrant, "the code was used \(span(now - usedAt)) ago", detail: "The code has already been used.")
+                .invalidGrant, "the code was used \(span(now - usedAt)) ago",
+                detail: "The code has already been used.")
         }
         guard now < code.issuedAt + Self.codeLifetime else {
             throw AppleRefusal(
-                .invalidGrant, "the code expired \(span(now - code.issuedAt - Self.codeLifetime)) ago",
+                .invalidGrant,
+                "the code expired \(span(now - code.issuedAt - Self.codeLifetime)) ago",
                 detail: "The code has expired or has been revoked.")
         }
         let given = form["redirect_uri"]
         guard given == code.redirectURI else {
             let wanted =
-                code.redirectURI.map { "must be \($0), as at /auth/authorize" } ?? "must be left out: the code is a native app's"
+                code.redirectURI.map { "must be \($0), as at /auth/authorize" }
+                ?? "must be left out: the code is a native app's"
             throw AppleRefusal(
-                .invalidGrant, "redirect_uri \(given?.withoutControls(limit: 200) ?? "is missing, and") \(wanted)")
+                .invalidGrant,
+                "redirect_uri \(given?.withoutControls(limit: 200) ?? "is missing, and") \(wanted)")
         }
         let verifier = form["code_verifier"]
         guard verifier.map({ Base64URL.encode(SHA256.hash($0.utf8)) }) == code.challenge else {
@@ -104,26 +121,34 @@ extension AppleState {
         claims["nonce"] = code.nonce.map(JSONValue.string)
         claims["at_hash"] = .string(IdentityTokenContent.leftHalfHash(access.token))
         claims["auth_time"] = .integer(code.issuedAt)
-        if code.saysRealUserStatus { claims["real_user_status"] = .integer(Int64(user.realUserStatus)) }
+        if code.saysRealUserStatus {
+            claims["real_user_status"] = .integer(Int64(user.realUserStatus))
+        }
         access.body["refresh_token"] = .string(refreshToken)
-        access.body["id_token"] = .string(try identityToken(claims, clientID: client.id, failure: failure))
+        access.body["id_token"] = .string(
+            try identityToken(claims, clientID: client.id, failure: failure))
         return (access.body, "\(user.id) signed in")
     }
 
     private mutating func refresh(
         _ form: AppleParameters, _ caller: AppleCaller, failure: AppleFailure?, now: Int64
     ) throws -> (body: JSONObject, done: String) {
-        guard let grant = refreshTokens[try form.required("refresh_token")], let userID = grant.userID else {
+        guard let grant = refreshTokens[try form.required("refresh_token")],
+            let userID = grant.userID
+        else {
             throw AppleRefusal(.invalidGrant, "the refresh token was not issued here")
         }
         guard grant.clientID == caller.client.id else {
-            throw AppleRefusal(.invalidGrant, "the refresh token was issued to \(grant.clientID), not to \(caller.client.id)")
+            throw AppleRefusal(
+                .invalidGrant,
+                "the refresh token was issued to \(grant.clientID), not to \(caller.client.id)")
         }
         let (user, consent) = try holder(grant.clientID, userID, grant.consent, "the refresh token")
         var access = accessToken(caller.client, user.id, consent: consent.number, now: now)
         var claims = claims(user: user, client: caller.client, consent: consent, now: now)
         claims["at_hash"] = .string(IdentityTokenContent.leftHalfHash(access.token))
-        access.body["id_token"] = .string(try identityToken(claims, clientID: caller.client.id, failure: failure))
+        access.body["id_token"] = .string(
+            try identityToken(claims, clientID: caller.client.id, failure: failure))
         return (access.body, "the tokens of \(user.id) were refreshed")
     }
 
@@ -131,7 +156,8 @@ extension AppleState {
     private func holder(
         _ clientID: String, _ userID: String, _ number: Int, _ what: String
     ) throws(AppleRefusal) -> (AppleUser, AppleConsent) {
-        if let user = seed.user(userID), let consent = consents[ClientUser(clientID: clientID, userID: userID)],
+        if let user = seed.user(userID),
+            let consent = consents[ClientUser(clientID: clientID, userID: userID)],
             consent.number == number
         {
             return (user, consent)
@@ -139,9 +165,13 @@ extension AppleState {
         switch consentEnds["\(number)"] {
         case .byClient?, nil:
             throw AppleRefusal(
-                .invalidGrant, "\(what) was revoked at /auth/revoke", detail: "The code has expired or has been revoked.")
-        case .byUser?: throw AppleRefusal(.invalidRequest, "\(userID) has revoked the authorization of \(clientID)")
-        case .accountDeleted?: throw AppleRefusal(.invalidGrant, "the Apple Account of \(userID) was deleted")
+                .invalidGrant, "\(what) was revoked at /auth/revoke",
+                detail: "The code has expired or has been revoked.")
+        case .byUser?:
+            throw AppleRefusal(
+                .invalidRequest, "\(userID) has revoked the authorization of \(clientID)")
+        case .accountDeleted?:
+            throw AppleRefusal(.invalidGrant, "the Apple Account of \(userID) was deleted")
         }
     }
 
@@ -150,39 +180,54 @@ extension AppleState {
     ) -> (token: String, body: JSONObject) {
         let token = unique("a")
         accessTokens[token] = AppleGrant(
-            clientID: client.id, userID: userID, consent: consent, expiresAt: now + Self.accessTokenLifetime)
+            clientID: client.id, userID: userID, consent: consent,
+            expiresAt: now + Self.accessTokenLifetime)
         return (
             token,
-            ["access_token": .string(token), "token_type": "Bearer", "expires_in": .integer(Self.accessTokenLifetime)]
+            [
+                "access_token": .string(token), "token_type": "Bearer",
+                "expires_in": .integer(Self.accessTokenLifetime),
+            ]
         )
     }
 
-    /// Answers /auth/revoke: ends the user's tokens and authorization. A token that is no longer valid is not an error. Throws
-    /// `AppleRefusal`.
+    /// Answers /auth/revoke: ends the user's tokens and authorization. A token that is no longer
+    /// valid is not an error. Throws `AppleRefusal`.
     /// - Returns: the action.
-    package mutating func revoke(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> String {
+    package mutating func revoke(
+        _ form: AppleParameters, hasAuthorization: Bool, now: Int64
+    ) throws(AppleRefusal) -> String {
         let caller = try caller(form, hasAuthorization: hasAuthorization, now: now)
         try form.require(only: ["client_id", "client_secret", "token", "token_type_hint"])
         let token = try form.required("token")
         if let hint = form["token_type_hint"], !["access_token", "refresh_token"].contains(hint) {
-            throw AppleRefusal(.invalidRequest, "token_type_hint must be access_token or refresh_token")
+            throw AppleRefusal(
+                .invalidRequest, "token_type_hint must be access_token or refresh_token")
         }
         guard let grant = refreshTokens[token] ?? accessTokens[token] else {
             return "the token was not issued here: nothing was revoked"
         }
         guard grant.clientID == caller.client.id else {
-            throw AppleRefusal(.invalidGrant, "the token was issued to \(grant.clientID), not to \(caller.client.id)")
+            throw AppleRefusal(
+                .invalidGrant,
+                "the token was issued to \(grant.clientID), not to \(caller.client.id)")
         }
-        guard let userID = grant.userID, endConsent(grant.clientID, userID, number: grant.consent, .byClient) else {
+        guard let userID = grant.userID,
+            endConsent(grant.clientID, userID, number: grant.consent, .byClient)
+        else {
             return "the token was no longer valid: nothing was revoked"
         }
         return "the tokens and the authorization of \(userID) were revoked"
     }
 
     /// Ends a consent; false if there is none, or it has another number.
-    mutating func endConsent(_ clientID: String, _ userID: String, number: Int? = nil, _ end: AppleConsentEnd) -> Bool {
+    mutating func endConsent(
+        _ clientID: String, _ userID: String, number: Int? = nil, _ end: AppleConsentEnd
+    ) -> Bool {
         let name = ClientUser(clientID: clientID, userID: userID)
-        guard let consent = consents[name], number == nil || consent.number == number else { return false }
+        guard let consent = consents[name], number == nil || consent.number == number else {
+            return false
+        }
         consents[name] = nil
         consentEnds["\(consent.number)"] = end
         return true

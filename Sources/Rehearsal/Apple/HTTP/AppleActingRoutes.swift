@@ -5,8 +5,8 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Support
 import SignIn
+import Support
 
 struct AppleActingRoutes: RouteModule {
     let place: AppleStatePlace
@@ -35,17 +35,24 @@ struct AppleActingRoutes: RouteModule {
         guard lifetime.magnitude <= AppleState.maximumClockOffset else {
             throw Problem.invalid("must be within ten years, in seconds", at: "/expires_in")
         }
-        let (client, team, issuer, now) = try place.change { state, now -> (AppleClient, AppleTeam?, String, Int64) in
+        let (client, team, issuer, now) = try place.change {
+            state, now -> (AppleClient, AppleTeam?, String, Int64) in
             let client = try state.ordered(client: order.clientId)
             return (client, state.team(of: client), state.issuer, now)
         }
         guard let team,
-            let key = team.keys.first(where: { $0.privatePEM != nil && (order.keyId == nil || $0.id == order.keyId) }),
+            let key = team.keys.first(where: {
+                $0.privatePEM != nil && (order.keyId == nil || $0.id == order.keyId)
+            }),
             let pem = key.privatePEM
-        else { throw Problem.invalid("the team has no such key with a known private part", at: "/key_id") }
+        else {
+            throw Problem.invalid(
+                "the team has no such key with a known private part", at: "/key_id")
+        }
         let secret = try IdentitySigningKey(pem: pem).sign(
             [
-                "iss": .string(team.id), "iat": .integer(now), "exp": .integer(now + lifetime), "aud": .string(issuer),
+                "iss": .string(team.id), "iat": .integer(now), "exp": .integer(now + lifetime),
+                "aud": .string(issuer),
                 "sub": .string(client.id),
             ], type: nil, keyID: key.id)
         return try .json(SecretView(clientId: client.id, clientSecret: secret))
@@ -63,14 +70,22 @@ struct AppleActingRoutes: RouteModule {
     private func authorize(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(AuthorizeOrder.self, context)
         let scopes = Set((order.scope ?? "name email").split(separator: " ").map(String.init))
-        guard scopes.isSubset(of: ["name", "email"]) else { throw Problem.invalid("must be of name and email", at: "/scope") }
+        guard scopes.isSubset(of: ["name", "email"]) else {
+            throw Problem.invalid("must be of name and email", at: "/scope")
+        }
         let response = try place.change { state, now -> AppleAuthorizationResponse in
-            let (client, user) = (try state.ordered(client: order.clientId), try state.ordered(user: order.user))
+            let (client, user) = (
+                try state.ordered(client: order.clientId), try state.ordered(user: order.user)
+            )
             let answer = AppleUserAnswer(
-                user: user, hidesEmail: order.hideEmail ?? user.hidesEmail, firstName: user.firstName, lastName: user.lastName)
-            let failure = state.failures.take(.authorize).flatMap { $0.failure.isOfTransport ? nil : $0.failure }
+                user: user, hidesEmail: order.hideEmail ?? user.hidesEmail,
+                firstName: user.firstName, lastName: user.lastName)
+            let failure = state.failures.take(.authorize).flatMap {
+                $0.failure.isOfTransport ? nil : $0.failure
+            }
             let response = try state.authorize(
-                AppleAuthorization(native: client, scopes: scopes, nonce: order.nonce), answer, failure: failure, now: now)
+                AppleAuthorization(native: client, scopes: scopes, nonce: order.nonce), answer,
+                failure: failure, now: now)
             state.journal.note(
                 at: now, "POST", "/sandbox/authorize", clientID: client.id, status: 200,
                 cause: "\(user.id) signed in with a native app")
@@ -105,7 +120,9 @@ struct AppleActingRoutes: RouteModule {
 
     private func send(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(EventOrder.self, context)
-        guard (1...64).contains(order.type.utf8.count), order.type.utf8.allSatisfy({ $0.isASCIILetter || $0 == 0x2D }) else {
+        guard (1...64).contains(order.type.utf8.count),
+            order.type.utf8.allSatisfy({ $0.isASCIILetter || $0 == 0x2D })
+        else {
             throw Problem.invalid(
                 "must be one of \(AppleEventOrder.types.joined(separator: ", ")), or another word of letters and hyphens",
                 at: "/type")
@@ -115,13 +132,18 @@ struct AppleActingRoutes: RouteModule {
             throw Problem.invalid("must be 1 to \(Self.maximumTimes)", at: "/times")
         }
         let (dialect, booleans): (AppleEventDialect?, AppleBooleans?) = (
-            try OrderWord.read(order.dialect, "/dialect"), try OrderWord.read(order.booleans, "/booleans")
+            try OrderWord.read(order.dialect, "/dialect"),
+            try OrderWord.read(order.booleans, "/booleans")
         )
-        let (notification, failure) = try place.change { state, now -> (AppleNotification, AppleFailure?) in
+        let (notification, failure) = try place.change {
+            state, now -> (AppleNotification, AppleFailure?) in
             // A deleted account may have a second event.
-            guard let user = state.seed.user(order.user) else { throw Problem.invalid("the seed has no such user", at: "/user") }
+            guard let user = state.seed.user(order.user) else {
+                throw Problem.invalid("the seed has no such user", at: "/user")
+            }
             let wanted = AppleEventOrder(
-                client: try state.ordered(client: order.clientId), user: user, type: order.type, dialect: dialect,
+                client: try state.ordered(client: order.clientId), user: user, type: order.type,
+                dialect: dialect,
                 booleans: booleans)
             let failure = state.failures.take(.events)?.failure
             return (try state.event(wanted, failure: failure, now: now), failure)
@@ -132,13 +154,16 @@ struct AppleActingRoutes: RouteModule {
                 let outcome = await sender.post(notification, to: address)
                 let entry = place.change { state, now -> AppleJournal.Entry in
                     state.journal.note(
-                        at: now, "POST", address, clientID: notification.clientID, status: outcome.status,
-                        cause: outcome.cause + (failure.map { ", as ordered: \($0.rawValue)" } ?? ""))
+                        at: now, "POST", address, clientID: notification.clientID,
+                        status: outcome.status,
+                        cause: outcome.cause
+                            + (failure.map { ", as ordered: \($0.rawValue)" } ?? ""))
                 }
                 place.say(entry)
                 deliveries.append(.init(status: outcome.status, detail: outcome.cause))
             }
         }
-        return try .json(EventView(jti: notification.id, payload: notification.payload, deliveries: deliveries))
+        return try .json(
+            EventView(jti: notification.id, payload: notification.payload, deliveries: deliveries))
     }
 }

@@ -1,5 +1,5 @@
-// /sandbox: orders and queries of a test. Open, because the sandbox listens only on loopback; JSON, which pages of other sites
-// cannot send without permission.
+// /sandbox: orders and queries of a test. Open, because the sandbox listens only on loopback; JSON,
+// which pages of other sites cannot send without permission.
 
 import Foundation
 import HTTP
@@ -12,7 +12,9 @@ struct AppleControlRoutes: RouteModule {
 
     func addRoutes(to routes: Routes) {
         let open = routes.open
-        for path in ["/readyz", "/healthz"] as [RouterPath] { open.get(path) { _, _ in Response(status: .ok) } }
+        for path in ["/readyz", "/healthz"] as [RouterPath] {
+            open.get(path) { _, _ in Response(status: .ok) }
+        }
         open.get("/sandbox") { _, _ -> Response in try .json(facts()) }
         open.get("/sandbox/requests") { _, _ -> Response in
             try .json(place.change { state, _ in state.journal.entries }.map(AppleRequestView.init))
@@ -40,7 +42,9 @@ struct AppleControlRoutes: RouteModule {
     }
 
     private func privateKey(_ id: String) throws -> Response {
-        let pem = place.change { state, _ in state.seed.teams.flatMap(\.keys).first { $0.id == id }?.privatePEM }
+        let pem = place.change { state, _ in
+            state.seed.teams.flatMap(\.keys).first { $0.id == id }?.privatePEM
+        }
         guard let pem else { throw Problem.notFound("no key of this id has a known private part") }
         return Response(type: "application/x-pem-file", body: .init(string: pem))
     }
@@ -63,9 +67,13 @@ struct AppleControlRoutes: RouteModule {
         }
         let limit = AppleState.maximumClockOffset
         guard (-limit...limit).contains(order.advance ?? order.offset ?? 0),
-            place.change({ state, _ in state.setClock(offset: order.offset ?? state.clockOffset + (order.advance ?? 0)) })
+            place.change({ state, _ in
+                state.setClock(offset: order.offset ?? state.clockOffset + (order.advance ?? 0))
+            })
         else { throw Problem.invalid("the clock may be set by ten years at most") }
-        return try .json(place.change { state, now in ClockView(now: Timestamp(now), offset: state.clockOffset) })
+        return try .json(
+            place.change { state, now in ClockView(now: Timestamp(now), offset: state.clockOffset) }
+        )
     }
 
     private struct SettingsOrder: Decodable {
@@ -79,7 +87,9 @@ struct AppleControlRoutes: RouteModule {
 
     private func set(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(SettingsOrder.self, context)
-        guard [order.auto != nil, order.cancel == true, order.ask == true].count(where: { $0 }) <= 1 else {
+        guard
+            [order.auto != nil, order.cancel == true, order.ask == true].count(where: { $0 }) <= 1
+        else {
             throw Problem.invalid("send only one of auto, cancel and ask")
         }
         let booleans: AppleBooleans? = try OrderWord.read(order.booleans, "/booleans")
@@ -87,11 +97,15 @@ struct AppleControlRoutes: RouteModule {
             throw Problem.invalid("must be 1 to 31536000 seconds", at: "/id_token_lifetime")
         }
         try place.change { state, _ in
-            if let auto = order.auto { state.settings.auto = .user(try state.ordered(user: auto).id) }
+            if let auto = order.auto {
+                state.settings.auto = .user(try state.ordered(user: auto).id)
+            }
             if order.cancel == true { state.settings.auto = .cancel }
             if order.ask == true { state.settings.auto = nil }
             if let booleans { state.settings.booleans = booleans }
-            if let lifetime = order.idTokenLifetime { state.settings.identityTokenLifetime = lifetime }
+            if let lifetime = order.idTokenLifetime {
+                state.settings.identityTokenLifetime = lifetime
+            }
         }
         return Response.empty
     }
@@ -116,10 +130,17 @@ struct AppleControlRoutes: RouteModule {
             throw Problem.invalid("must be 1 to \(AppleFailures.maximumSeconds)", at: "/seconds")
         }
         guard failure.suits(on) else {
-            throw Problem.invalid("\(failure.rawValue) cannot happen at \(on.rawValue)", at: "/failure")
+            throw Problem.invalid(
+                "\(failure.rawValue) cannot happen at \(on.rawValue)", at: "/failure")
         }
-        guard place.change({ state, _ in state.failures.add(failure, at: on, times: times, seconds: seconds) }) else {
-            throw Problem.conflict("\(AppleFailures.maximum) failures wait already: DELETE /sandbox/failures removes them")
+        guard
+            place.change({ state, _ in
+                state.failures.add(failure, at: on, times: times, seconds: seconds)
+            })
+        else {
+            throw Problem.conflict(
+                "\(AppleFailures.maximum) failures wait already: DELETE /sandbox/failures removes them"
+            )
         }
         return Response.empty
     }
@@ -148,7 +169,9 @@ struct AppleControlRoutes: RouteModule {
     private func transfer(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(TransferOrder.self, context)
         guard
-            try place.change({ state, now in state.transfer(try state.ordered(client: order.clientId), to: order.to, now: now) })
+            try place.change({ state, now in
+                state.transfer(try state.ordered(client: order.clientId), to: order.to, now: now)
+            })
         else {
             throw Problem.invalid("must be another team of the seed", at: "/to")
         }

@@ -43,16 +43,19 @@ struct AppleEventSender: Sendable {
                 status: status,
                 cause: isTaken
                     ? "the app accepted \(notification.type)"
-                        + (body.map { !$0.isEmpty } ?? true ? "; Apple expects a response without a body" : "")
+                        + (body.map { !$0.isEmpty } ?? true
+                            ? "; Apple expects a response without a body" : "")
                     : "the app refused \(notification.type), and Apple does not repeat it")
         } catch {
-            return Outcome(status: nil, cause: "\(notification.type) was not delivered: \(Self.words(error))")
+            return Outcome(
+                status: nil, cause: "\(notification.type) was not delivered: \(Self.words(error))")
         }
     }
 
     private static func words(_ error: any Error) -> String {
         switch error {
-        case let error as HTTPClientError where error == .deadlineExceeded || error == .connectTimeout:
+        case let error as HTTPClientError
+        where error == .deadlineExceeded || error == .connectTimeout:
             "no answer within 10 s"
         case is HTTPClientError: "\(error)"
         default: "no connection"

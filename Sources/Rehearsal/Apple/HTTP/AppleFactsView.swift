@@ -67,7 +67,9 @@ package struct AppleFactsView: Encodable, Sendable {
             Team(
                 teamId: team.id, keyIds: team.keys.map(\.id),
                 clients: state.seed.clients.filter { state.team(of: $0)?.id == team.id }.map {
-                    Client(clientId: $0.id, redirectUris: $0.redirectURIs, notifications: $0.notifications)
+                    Client(
+                        clientId: $0.id, redirectUris: $0.redirectURIs,
+                        notifications: $0.notifications)
                 },
                 users: state.users.map {
                     User(

@@ -5,10 +5,13 @@ import HTTP
 extension AppleState {
     /// The client with this id, or the only one. Throws `Problem` (422).
     func ordered(client id: String?) throws -> AppleClient {
-        let found = id.map { seed.client($0) } ?? (seed.clients.count == 1 ? seed.clients.first : nil)
+        let found =
+            id.map { seed.client($0) } ?? (seed.clients.count == 1 ? seed.clients.first : nil)
         guard let found else {
             throw Problem.invalid(
-                id == nil ? "the seed has several clients: name one" : "the seed has no such client", at: "/client_id")
+                id == nil
+                    ? "the seed has several clients: name one" : "the seed has no such client",
+                at: "/client_id")
         }
         return found
     }
@@ -29,7 +32,9 @@ enum OrderWord {
     ) throws -> Word? where Word.RawValue == String {
         guard let text else { return nil }
         guard let word = Word(rawValue: text) else {
-            throw Problem.invalid("must be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))", at: pointer)
+            throw Problem.invalid(
+                "must be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))",
+                at: pointer)
         }
         return word
     }

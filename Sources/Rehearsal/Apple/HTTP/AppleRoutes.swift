@@ -4,10 +4,10 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Support
 import NIOCore
 import ServiceLifecycle
 import SignIn
+import Support
 
 struct AppleRoutes: RouteModule {
     let place: AppleStatePlace
@@ -22,18 +22,24 @@ struct AppleRoutes: RouteModule {
         open.post("/auth/token") { request, context in
             try await answer(.token, request, context) { state, form, failure, now in
                 let answer = try state.token(
-                    form, hasAuthorization: request.headers[.authorization] != nil, failure: failure, now: now)
+                    form, hasAuthorization: request.headers[.authorization] != nil,
+                    failure: failure, now: now)
                 return (JSONValue.object(answer.body).octets, answer.done)
             }
         }
         open.post("/auth/revoke") { request, context in
             try await answer(.revoke, request, context) { state, form, _, now in
-                ([], try state.revoke(form, hasAuthorization: request.headers[.authorization] != nil, now: now))
+                (
+                    [],
+                    try state.revoke(
+                        form, hasAuthorization: request.headers[.authorization] != nil, now: now)
+                )
             }
         }
         open.post("/auth/usermigrationinfo") { request, context in
             try await answer(.usermigrationinfo, request, context) { state, form, _, now in
-                let answer = try state.migrationInfo(form, authorization: request.headers[.authorization], now: now)
+                let answer = try state.migrationInfo(
+                    form, authorization: request.headers[.authorization], now: now)
                 return (JSONValue.object(answer.body).octets, answer.done)
             }
         }
@@ -46,14 +52,19 @@ struct AppleRoutes: RouteModule {
         let (address, issuer) = place.change { state, _ in (state.address, state.issuer) }
         func texts(_ values: String...) -> JSONValue { .array(values.map(JSONValue.string)) }
         let metadata: JSONObject = [
-            "issuer": .string(issuer), "authorization_endpoint": .string(address + "/auth/authorize"),
-            "token_endpoint": .string(address + "/auth/token"), "revocation_endpoint": .string(address + "/auth/revoke"),
+            "issuer": .string(issuer),
+            "authorization_endpoint": .string(address + "/auth/authorize"),
+            "token_endpoint": .string(address + "/auth/token"),
+            "revocation_endpoint": .string(address + "/auth/revoke"),
             "jwks_uri": .string(address + "/auth/keys"), "response_types_supported": texts("code"),
-            "response_modes_supported": texts("query", "fragment", "form_post"), "subject_types_supported": texts("pairwise"),
-            "id_token_signing_alg_values_supported": texts("RS256"), "scopes_supported": texts("openid", "email", "name"),
+            "response_modes_supported": texts("query", "fragment", "form_post"),
+            "subject_types_supported": texts("pairwise"),
+            "id_token_signing_alg_values_supported": texts("RS256"),
+            "scopes_supported": texts("openid", "email", "name"),
             "token_endpoint_auth_methods_supported": texts("client_secret_post"),
             "claims_supported": texts(
-                "aud", "email", "email_verified", "exp", "iat", "is_private_email", "iss", "nonce", "nonce_supported",
+                "aud", "email", "email_verified", "exp", "iat", "is_private_email", "iss", "nonce",
+                "nonce_supported",
                 "real_user_status", "sub", "transfer_sub"),
         ]
         return .apple(JSONValue.object(metadata).octets)
@@ -66,7 +77,8 @@ struct AppleRoutes: RouteModule {
             place.change { state, now in
                 state.journal.note(
                     at: now, "GET", "/auth/keys", clientID: nil, status: 200,
-                    cause: order.map { "as ordered: \($0.failure.rawValue)" } ?? "\(state.keys.count) keys")
+                    cause: order.map { "as ordered: \($0.failure.rawValue)" }
+                        ?? "\(state.keys.count) keys")
                 return state.keySet(failure: order?.failure)
             })
     }
@@ -94,7 +106,9 @@ struct AppleRoutes: RouteModule {
                     let answer = try work(&state, read, order?.failure, now)
                     state.journal.note(
                         at: now, "POST", path, clientID: read["client_id"], status: 200,
-                        cause: answer.done + (order.map { ", as ordered: \($0.failure.rawValue)" } ?? ""), parameters: read)
+                        cause: answer.done
+                            + (order.map { ", as ordered: \($0.failure.rawValue)" } ?? ""),
+                        parameters: read)
                     return answer.body
                 })
         } catch let refusal as AppleRefusal {
@@ -122,16 +136,23 @@ struct AppleRoutes: RouteModule {
         }
         if order.failure == .timeout {
             // Ends early if the sandbox ends.
-            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(order.seconds)) }
+            try? await cancelWhenGracefulShutdown {
+                try await Task.sleep(for: .seconds(order.seconds))
+            }
         }
-        return Response(status: status, type: "text/html", body: ByteBuffer(string: "<html><body>as ordered</body></html>"))
+        return Response(
+            status: status, type: "text/html",
+            body: ByteBuffer(string: "<html><body>as ordered</body></html>"))
     }
 
-    private func refuse(_ refusal: AppleRefusal, _ method: String, _ path: String, _ parameters: AppleParameters) -> Response {
+    private func refuse(
+        _ refusal: AppleRefusal, _ method: String, _ path: String, _ parameters: AppleParameters
+    ) -> Response {
         place.say(
             place.change { state, now in
                 state.journal.note(
-                    at: now, method, path, clientID: parameters["client_id"], status: 400, error: refusal.code.rawValue,
+                    at: now, method, path, clientID: parameters["client_id"], status: 400,
+                    error: refusal.code.rawValue,
                     cause: refusal.cause, parameters: parameters)
             })
         var body: JSONObject = ["error": .string(refusal.code.rawValue)]
@@ -150,7 +171,8 @@ struct AppleRoutes: RouteModule {
             parameters = try AppleParameters(query: query)
             let read = parameters
             let next = try place.change {
-                state, now -> (AppleAuthorization, AppleSettings.AutoAnswer?, [(AppleUser, Bool)]) in
+                state, now -> (AppleAuthorization, AppleSettings.AutoAnswer?, [(AppleUser, Bool)])
+                in
                 let authorization = try AppleAuthorization(read, seed: state.seed)
                 let users = state.users.map { ($0, state.isKnown($0, to: authorization.client)) }
                 return (authorization, state.settings.auto, users)
@@ -159,17 +181,22 @@ struct AppleRoutes: RouteModule {
             case .cancel?: return try respond(next.0, nil, failure: order?.failure, read)
             case .user(let id)?:
                 guard let user = next.2.first(where: { $0.0.id == id })?.0 else {
-                    throw AppleRefusal(.invalidRequest, "the user \(id) of --auto was deleted: POST /sandbox/reset")
+                    throw AppleRefusal(
+                        .invalidRequest, "the user \(id) of --auto was deleted: POST /sandbox/reset"
+                    )
                 }
                 return try respond(next.0, AppleUserAnswer(user), failure: order?.failure, read)
             case nil:
                 // The failure applies to the request with the user's choice.
                 if let order {
                     place.change { state, _ in
-                        _ = state.failures.add(order.failure, at: .authorize, times: 1, seconds: order.seconds)
+                        _ = state.failures.add(
+                            order.failure, at: .authorize, times: 1, seconds: order.seconds)
                     }
                 }
-                return views.page(views.choice(next.0, users: next.2, query: String(decoding: query, as: UTF8.self)))
+                return views.page(
+                    views.choice(
+                        next.0, users: next.2, query: String(decoding: query, as: UTF8.self)))
             }
         } catch let refusal as AppleRefusal {
             return refuse(refusal, "GET", "/auth/authorize", parameters)
@@ -183,28 +210,40 @@ struct AppleRoutes: RouteModule {
         let authorization: AppleAuthorization
         do {
             parameters = try AppleParameters(query: form.required("query").octets)
-            authorization = try place.change { state, _ in try AppleAuthorization(parameters, seed: state.seed) }
+            authorization = try place.change { state, _ in
+                try AppleAuthorization(parameters, seed: state.seed)
+            }
         } catch let refusal as AppleRefusal {
             return refuse(refusal, "GET", "/auth/authorize", AppleParameters([]))
         }
-        guard form["cancel"] == nil else { return try respond(authorization, nil, failure: nil, parameters) }
-        let (users, order) = place.change { state, _ in (state.users, state.failures.take(.authorize)) }
-        guard let user = try users.first(where: { WireText($0.id) == (try form.required("user")) }) else {
+        guard form["cancel"] == nil else {
+            return try respond(authorization, nil, failure: nil, parameters)
+        }
+        let (users, order) = place.change { state, _ in
+            (state.users, state.failures.take(.authorize))
+        }
+        guard let user = try users.first(where: { WireText($0.id) == (try form.required("user")) })
+        else {
             throw Problem.invalid("there is no such user", at: "/user")
         }
         let answer = AppleUserAnswer(
-            user: user, hidesEmail: form["email"] == "hide", firstName: form["first_name"]?.text ?? "",
+            user: user, hidesEmail: form["email"] == "hide",
+            firstName: form["first_name"]?.text ?? "",
             lastName: form["last_name"]?.text ?? "")
         return try respond(authorization, answer, failure: order?.failure, parameters)
     }
 
     /// - Parameter answer: nil if the user cancelled.
     private func respond(
-        _ authorization: AppleAuthorization, _ answer: AppleUserAnswer?, failure: AppleFailure?, _ parameters: AppleParameters
+        _ authorization: AppleAuthorization, _ answer: AppleUserAnswer?, failure: AppleFailure?,
+        _ parameters: AppleParameters
     ) throws -> Response {
-        let (response, entry) = try place.change { state, now -> (AppleAuthorizationResponse, AppleJournal.Entry) in
+        let (response, entry) = try place.change {
+            state, now -> (AppleAuthorizationResponse, AppleJournal.Entry) in
             let response =
-                try answer.map { try state.authorize(authorization, $0, failure: failure, now: now) } ?? .cancelled(authorization)
+                try answer.map {
+                    try state.authorize(authorization, $0, failure: failure, now: now)
+                } ?? .cancelled(authorization)
             let ordered = failure.map { ", as ordered: \($0.rawValue)" } ?? ""
             let entry = state.journal.note(
                 at: now, "GET", "/auth/authorize", clientID: authorization.client.id, status: 200,
@@ -214,7 +253,9 @@ struct AppleRoutes: RouteModule {
             return (response, entry)
         }
         place.say(entry)
-        guard let location = response.location else { return views.page(views.formPost(response), script: true) }
+        guard let location = response.location else {
+            return views.page(views.formPost(response), script: true)
+        }
         return Response(status: .seeOther, headers: [.location: location])
     }
 }
@@ -228,6 +269,8 @@ extension Response {
             headers[.contentLength] = "0"
             return Response(status: status, headers: headers)
         }
-        return Response(status: status, type: "application/json;charset=UTF-8", headers: headers, body: ByteBuffer(bytes: body))
+        return Response(
+            status: status, type: "application/json;charset=UTF-8", headers: headers,
+            body: ByteBuffer(bytes: body))
     }
 }

@@ -21,8 +21,11 @@ final class AppleStatePlace: Sendable {
     /// Seconds since 1970, by the sandbox's clock.
     var now: Int64 { change { _, now in now } }
 
-    /// Reads or changes the state. Even a call that throws may have changed it, because each request is recorded.
-    func change<Value: Sendable>(_ body: (inout AppleState, Int64) throws -> Value) rethrows -> Value {
+    /// Reads or changes the state. Even a call that throws may have changed it, because
+    /// each request is recorded.
+    func change<Value: Sendable>(
+        _ body: (inout AppleState, Int64) throws -> Value
+    ) rethrows -> Value {
         try state.withLock { state in try body(&state, base() + state.clockOffset) }
     }
 
@@ -30,6 +33,7 @@ final class AppleStatePlace: Sendable {
     func say(_ entry: AppleJournal.Entry) {
         guard entry.isRefusal else { return }
         logger.notice(
-            "\(entry.method) \(entry.path): \(entry.status.map(String.init) ?? "no answer") \(entry.error ?? ""): \(entry.cause)")
+            "\(entry.method) \(entry.path): \(entry.status.map(String.init) ?? "no answer") \(entry.error ?? ""): \(entry.cause)"
+        )
     }
 }

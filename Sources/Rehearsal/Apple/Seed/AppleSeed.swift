@@ -1,4 +1,5 @@
-// The initial data of a sandbox: teams with their keys and clients, test users, and the form of tokens.
+// The initial data of a sandbox: teams with their keys and clients, test users,
+// and the form of tokens.
 
 import SignIn
 import Support
@@ -70,7 +71,9 @@ package struct AppleSeed: Sendable {
     /// A day, as in tokens of 2021.
     package static let standardLifetime: Int64 = 86_400
 
-    package func client(_ id: String) -> AppleClient? { clients.first { $0.id.hasSameOctets(as: id) } }
+    package func client(_ id: String) -> AppleClient? {
+        clients.first { $0.id.hasSameOctets(as: id) }
+    }
     package func team(_ id: String) -> AppleTeam? { teams.first { $0.id.hasSameOctets(as: id) } }
     package func user(_ id: String) -> AppleUser? { users.first { $0.id.hasSameOctets(as: id) } }
 }

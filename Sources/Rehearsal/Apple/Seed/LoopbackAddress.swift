@@ -4,9 +4,11 @@ import SignIn
 
 /// Addresses of this machine.
 package enum LoopbackAddress {
-    /// Whether an http or https address has a host of 127.0.0.0/8, `[::1]` or `localhost`, and nothing before it.
+    /// Whether an http or https address has a host of 127.0.0.0/8, `[::1]` or
+    /// `localhost`, and nothing before it.
     package static func isLoopback(_ address: String) -> Bool {
-        guard address.utf8.count <= 2048, address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), !address.contains("\\"),
+        guard address.utf8.count <= 2048, address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+            !address.contains("\\"),
             let origin = WebOrigin(address)?.description, let mark = origin.firstRange(of: "://")
         else { return false }
         let authority = origin[mark.upperBound...]

@@ -21,17 +21,24 @@ struct SandboxButtonPage {
 
     private static let fields = [
         Field(
-            name: "kind", label: "Action", usual: ButtonKind.signIn.rawValue, values: ButtonKind.allCases.map(\.rawValue)),
+            name: "kind", label: "Action", usual: ButtonKind.signIn.rawValue,
+            values: ButtonKind.allCases.map(\.rawValue)),
         Field(
             name: "style", label: "Style", usual: SignInButton.Style.dark.rawValue,
             values: SignInButton.Style.allCases.map(\.rawValue)),
         Field(
             name: "logo", label: "Logo", usual: SignInButton.Logo.beside.rawValue,
             values: SignInButton.Logo.allCases.map(\.rawValue)),
-        Field(name: "border", label: "Border", usual: "", values: [""] + SignInButton.Border.allCases.map(\.rawValue)),
-        Field(name: "height", label: "Height in pixels", usual: "\(SignInButton.usualHeight)", range: SignInButton.heights),
+        Field(
+            name: "border", label: "Border", usual: "",
+            values: [""] + SignInButton.Border.allCases.map(\.rawValue)),
+        Field(
+            name: "height", label: "Height in pixels", usual: "\(SignInButton.usualHeight)",
+            range: SignInButton.heights),
         Field(name: "width", label: "Width in pixels", usual: "", range: SignInButton.widths),
-        Field(name: "radius", label: "Radius in pixels", usual: "\(SignInButton.usualRadius)", range: SignInButton.radii),
+        Field(
+            name: "radius", label: "Radius in pixels", usual: "\(SignInButton.usualRadius)",
+            range: SignInButton.radii),
         Field(
             name: "lang", label: "Language", usual: "",
             values: [""] + ((try? Languages.builtIn().all.map(\.tag)) ?? [])),
@@ -47,14 +54,18 @@ struct SandboxButtonPage {
         (self.url, self.clientID) = (url, clientID)
         let query = try request.query(Set(Self.fields.map { WireText($0.name) }))
         for field in Self.fields {
-            guard let text = query[WireText(field.name)]?.text, !text.hasSameOctets(as: "") else { continue }
+            guard let text = query[WireText(field.name)]?.text, !text.hasSameOctets(as: "") else {
+                continue
+            }
             let value =
                 if let range = field.range {
                     Int(text).flatMap { range.contains($0) ? "\($0)" : nil }
                 } else {
                     field.values.first { $0.hasSameOctets(as: text) }
                 }
-            guard let value else { throw Problem.malformed("\(field.name) has no such value: see the form") }
+            guard let value else {
+                throw Problem.malformed("\(field.name) has no such value: see the form")
+            }
             if !value.hasSameOctets(as: field.usual) { chosen[field.name] = value }
         }
     }
@@ -82,7 +93,9 @@ struct SandboxButtonPage {
             let value = chosen[field.name] ?? field.usual
             var values: [String: Any] = ["name": field.name, "label": field.label, "value": value]
             if let range = field.range {
-                (values["least"], values["most"], values["is_number"]) = ("\(range.lowerBound)", "\(range.upperBound)", true)
+                (values["least"], values["most"], values["is_number"]) = (
+                    "\(range.lowerBound)", "\(range.upperBound)", true
+                )
             } else {
                 values["options"] = field.values.map { option in
                     [

@@ -5,7 +5,8 @@ import Synchronization
 
 /// A part of the service that can fail.
 package enum SandboxPart: String, Sendable, Hashable, CaseIterable {
-    case decisions, token, keys, discovery, authorize, userinfo, page, streams, api, mail, deliveries
+    case decisions, token, keys, discovery, authorize, userinfo, page, streams, api, mail,
+        deliveries
 
     /// The beginnings of its paths; empty for parts that serve no requests.
     package var paths: [String] {
@@ -79,7 +80,9 @@ package final class SandboxFailures: Sendable {
     package init() {}
 
     /// False if too many orders wait.
-    package func add(_ failure: SandboxFailure, at part: SandboxPart, times: Int, seconds: Int) -> Bool {
+    package func add(
+        _ failure: SandboxFailure, at part: SandboxPart, times: Int, seconds: Int
+    ) -> Bool {
         waiting.withLock { orders in
             guard orders.count < Self.maximum else { return false }
             orders.append(Order(part: part, failure: failure, times: times, seconds: seconds))
@@ -91,7 +94,9 @@ package final class SandboxFailures: Sendable {
     package func take(_ part: SandboxPart) -> Order? { take { $0 == part } }
 
     /// The first order for the part of a path; counts as one occurrence.
-    package func take(path: String) -> Order? { take { $0.paths.contains { path.utf8.starts(with: $0.utf8) } } }
+    package func take(path: String) -> Order? {
+        take { $0.paths.contains { path.utf8.starts(with: $0.utf8) } }
+    }
 
     private func take(_ fits: (SandboxPart) -> Bool) -> Order? {
         waiting.withLock { orders in

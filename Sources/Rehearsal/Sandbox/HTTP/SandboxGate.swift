@@ -22,19 +22,26 @@ struct SandboxGate: RouterMiddleware {
     private static let quiet = ["/sandbox", "/healthz", "/readyz", "/metrics"]
 
     func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+        _ request: Request, context: APIContext,
+        next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         let path = request.uri.path
         guard Self.isOfThisMachine(request.head.authority) else {
-            return Problem.invalid("the sandbox answers only at 127.0.0.1 and localhost").response(requestID: context.requestID)
+            return Problem.invalid("the sandbox answers only at 127.0.0.1 and localhost").response(
+                requestID: context.requestID)
         }
-        if path.utf8.starts(with: "/sandbox".utf8), request.method != .get, let origin = request.headers[.origin],
+        if path.utf8.starts(with: "/sandbox".utf8), request.method != .get,
+            let origin = request.headers[.origin],
             !Self.isOfThisMachine(origin.split(separator: "/").last.map(String.init))
         {
-            return Problem(.forbidden, "forbidden", "A page of another site cannot change the sandbox")
-                .response(requestID: context.requestID)
+            return Problem(
+                .forbidden, "forbidden", "A page of another site cannot change the sandbox"
+            )
+            .response(requestID: context.requestID)
         }
-        guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else { return try await next(request, context) }
+        guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else {
+            return try await next(request, context)
+        }
         let order = failures.take(path: path)
         // The journal shows the request while it hangs.
         if let order, order.failure == .timeout || order.failure == .lostAnswer {
@@ -70,13 +77,18 @@ struct SandboxGate: RouterMiddleware {
         return ["127.0.0.1", "localhost", "[::1]"].contains { host in
             let rest = authority.utf8.dropFirst(host.utf8.count)
             return authority.utf8.starts(with: host.utf8)
-                && (rest.isEmpty || rest.first == UInt8(ascii: ":") && rest.dropFirst().allSatisfy(\.isASCIIDigit))
+                && (rest.isEmpty
+                    || rest.first == UInt8(ascii: ":")
+                        && rest.dropFirst().allSatisfy(\.isASCIIDigit))
         }
     }
 
-    private func note(_ request: Request, _ path: String, _ status: Int, error: String?, cause: String?) {
+    private func note(
+        _ request: Request, _ path: String, _ status: Int, error: String?, cause: String?
+    ) {
         let entry = journal.note(
-            at: now(), request.method.rawValue.withoutControls(limit: 20), path.withoutControls(limit: 200), status: status,
+            at: now(), request.method.rawValue.withoutControls(limit: 20),
+            path.withoutControls(limit: 200), status: status,
             error: error, cause: cause)
         if entry.isRefusal { refused(entry) }
     }
@@ -91,7 +103,8 @@ struct SandboxGate: RouterMiddleware {
         let problem: Problem =
             switch order?.failure {
             case .status500: .fault()
-            case .timeout, .lostAnswer: Problem(.gatewayTimeout, "timeout", "No answer came in time", detail: "as ordered")
+            case .timeout, .lostAnswer:
+                Problem(.gatewayTimeout, "timeout", "No answer came in time", detail: "as ordered")
             case .status503, .slow, nil: .unavailable()
             }
         return problem.response(requestID: nil)
@@ -101,37 +114,53 @@ struct SandboxGate: RouterMiddleware {
     /// response keeps its body.
     private static func read(_ response: inout Response) async -> (error: String?, cause: String?) {
         let media = response.headers[.contentType] ?? ""
-        guard response.status.code >= 400, let length = response.body.contentLength, length <= maximumError,
+        guard response.status.code >= 400, let length = response.body.contentLength,
+            length <= maximumError,
             media.contains("json") || media.contains("html")
         else { return (nil, nil) }
         let collected = Collected()
-        guard (try? await response.body.write(CollectingWriter(collected))) != nil else { return (nil, nil) }
+        guard (try? await response.body.write(CollectingWriter(collected))) != nil else {
+            return (nil, nil)
+        }
         response.body = .init(byteBuffer: collected.buffer)
-        guard media.contains("json") else { return (nil, Self.cause(ofPage: String(buffer: collected.buffer))) }
-        guard let object = try? StrictJSON.parseObject(Array(collected.buffer.readableBytesView), limit: maximumError) else {
+        guard media.contains("json") else {
+            return (nil, Self.cause(ofPage: String(buffer: collected.buffer)))
+        }
+        guard
+            let object = try? StrictJSON.parseObject(
+                Array(collected.buffer.readableBytesView), limit: maximumError)
+        else {
             return (nil, nil)
         }
         let type = object["type"]?.string.map {
-            String(decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self)
+            String(
+                decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [],
+                as: UTF8.self)
         }
         // Only the list of errors names the invalid member of the body.
         let member = object["errors"]?.array?.first?.object
         let named = member.flatMap { member in
             member["detail"]?.string.map { "\(member["pointer"]?.string ?? "") \($0)" }
         }
-        let cause = named ?? object["detail"]?.string ?? object["error_description"]?.string ?? object["title"]?.string
+        let cause =
+            named ?? object["detail"]?.string ?? object["error_description"]?.string
+            ?? object["title"]?.string
         return (object["error"]?.string ?? type, cause?.withoutControls(limit: 600))
     }
 
     /// The reason on a page that refuses: next to the field, or as its heading.
     private static func cause(ofPage html: String) -> String? {
-        let found = html.firstMatch(of: /role="alert"[^>]*>([^<]+)</) ?? html.firstMatch(of: /<h1[^>]*>([^<]+)</)
+        let found =
+            html.firstMatch(of: /role="alert"[^>]*>([^<]+)</)
+            ?? html.firstMatch(of: /<h1[^>]*>([^<]+)</)
         return found.map { Self.unescaped(String($0.output.1)).withoutControls(limit: 600) }
     }
 
     /// The text of one of our own pages.
     private static func unescaped(_ html: String) -> String {
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")].reduce(html) { text, pair in
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")].reduce(
+            html
+        ) { text, pair in
             text.replacing(pair.0, with: pair.1)
         }
     }
@@ -144,7 +173,9 @@ struct SandboxGate: RouterMiddleware {
 
         init(_ collected: Collected) { self.collected = collected }
 
-        mutating func write(_ buffer: ByteBuffer) async throws { collected.buffer.writeImmutableBuffer(buffer) }
+        mutating func write(_ buffer: ByteBuffer) async throws {
+            collected.buffer.writeImmutableBuffer(buffer)
+        }
 
         consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
@@ -152,7 +183,9 @@ struct SandboxGate: RouterMiddleware {
 
 extension SandboxFailures.Order {
     /// For the journal.
-    fileprivate var words: String { "as ordered: \(failure.rawValue)" + (failure.waits ? ", \(seconds) s" : "") }
+    fileprivate var words: String {
+        "as ordered: \(failure.rawValue)" + (failure.waits ? ", \(seconds) s" : "")
+    }
 }
 
 extension SandboxFailure {
@@ -165,12 +198,19 @@ struct SandboxPoster: EventPosting {
     let base: any EventPosting
     let failures: SandboxFailures
 
-    func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
-        guard let order = failures.take(.deliveries) else { return await base.post(message, to: url, at: addresses) }
+    func post(
+        _ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses
+    ) async -> PostOutcome {
+        guard let order = failures.take(.deliveries) else {
+            return await base.post(message, to: url, at: addresses)
+        }
         if order.failure.waits { try? await Task.sleep(for: .seconds(order.seconds)) }
-        guard let status = order.failure.status else { return await base.post(message, to: url, at: addresses) }
+        guard let status = order.failure.status else {
+            return await base.post(message, to: url, at: addresses)
+        }
         return .failed(
-            reason: order.failure == .timeout ? "no complete response in time" : "the response has status \(status)",
+            reason: order.failure == .timeout
+                ? "no complete response in time" : "the response has status \(status)",
             isEndpoints: true, retryAfter: nil)
     }
 }

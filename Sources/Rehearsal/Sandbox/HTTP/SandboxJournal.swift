@@ -24,7 +24,9 @@ final class SandboxJournal: Sendable {
 
         var isRefusal: Bool { status >= 400 }
         /// For a terminal.
-        var words: String { "\(method) \(path): \(status)\(error.map { " " + $0 } ?? "")\(cause.map { ": " + $0 } ?? "")" }
+        var words: String {
+            "\(method) \(path): \(status)\(error.map { " " + $0 } ?? "")\(cause.map { ": " + $0 } ?? "")"
+        }
     }
 
     private let state = Mutex<(count: Int, entries: [Entry])>((0, []))
@@ -33,11 +35,14 @@ final class SandboxJournal: Sendable {
     var entries: [Entry] { state.withLock { $0.entries } }
 
     @discardableResult
-    func note(at: Int64, _ method: String, _ path: String, status: Int, error: String?, cause: String?) -> Entry {
+    func note(
+        at: Int64, _ method: String, _ path: String, status: Int, error: String?, cause: String?
+    ) -> Entry {
         state.withLock { state in
             state.count += 1
             let entry = Entry(
-                number: state.count, at: at, method: method, path: path, status: status, error: error, cause: cause)
+                number: state.count, at: at, method: method, path: path, status: status,
+                error: error, cause: cause)
             state.entries.insert(entry, at: 0)
             if state.entries.count > Self.maximum { state.entries.removeLast() }
             return entry

@@ -77,8 +77,10 @@ struct SandboxMailRoutes: RouteModule {
 
     private func send(_ request: Request, _ context: APIContext) async throws -> Response {
         let room = try room()
-        let isRaw = (request.headers[.contentType] ?? "").asciiLowercased.utf8.starts(with: "message/rfc822".utf8)
-        let letter = isRaw ? try await raw(request, context) : try await written(request, context, room)
+        let isRaw = (request.headers[.contentType] ?? "").asciiLowercased.utf8.starts(
+            with: "message/rfc822".utf8)
+        let letter =
+            isRaw ? try await raw(request, context) : try await written(request, context, room)
         return try .json(await pool.run { Self.send(letter, to: room) })
     }
 
@@ -88,12 +90,15 @@ struct SandboxMailRoutes: RouteModule {
         let octets = Array(try await request.collect(context).readableBytesView)
         let recipients = (query["to"]?.text ?? "").split(separator: ",").map(String.init)
         return try letter(
-            from: query["from"]?.text ?? "", to: recipients, octets: Message.canonicalLineBreaks(octets),
+            from: query["from"]?.text ?? "", to: recipients,
+            octets: Message.canonicalLineBreaks(octets),
             client: query["client"]?.text)
     }
 
     /// A message made from its parts.
-    private func written(_ request: Request, _ context: APIContext, _ room: SandboxMailRoom) async throws -> Letter {
+    private func written(
+        _ request: Request, _ context: APIContext, _ room: SandboxMailRoom
+    ) async throws -> Letter {
         let order = try await request.decode(MailOrder.self, context)
         let answered = try order.replyTo.map { number in
             guard let mail = room.mailboxes.mails.first(where: { $0.number == number }) else {
@@ -103,37 +108,51 @@ struct SandboxMailRoutes: RouteModule {
         }
         let from = order.from ?? answered?.recipient ?? ""
         let to = try Self.addresses(order.to ?? answered?.answerAddress ?? "", "/to")
-        guard let author = AddrSpec(envelope: from) else { throw Problem.invalid("must be one address", at: "/from") }
+        guard let author = AddrSpec(envelope: from) else {
+            throw Problem.invalid("must be one address", at: "/from")
+        }
         let subject = order.subject ?? answered.map { Self.reply(to: $0.subject) } ?? ""
         var fields = [
-            HeaderField("Date", MessageDate.format(desk.clock.now)), HeaderField.addresses("From", [Mailbox(addrSpec: author)]),
-            HeaderField.addresses("To", to.map { Mailbox(addrSpec: $0) }), HeaderField.unstructured("Subject", subject),
-            HeaderField("Message-ID", "<\(try Base32.characters(fromRandom: SecureRandom.bytes(count: 10)))@\(author.domain)>"),
+            HeaderField("Date", MessageDate.format(desk.clock.now)),
+            HeaderField.addresses("From", [Mailbox(addrSpec: author)]),
+            HeaderField.addresses("To", to.map { Mailbox(addrSpec: $0) }),
+            HeaderField.unstructured("Subject", subject),
+            HeaderField(
+                "Message-ID",
+                "<\(try Base32.characters(fromRandom: SecureRandom.bytes(count: 10)))@\(author.domain)>"
+            ),
         ]
         if let id = answered?.messageID {
             fields += [HeaderField("In-Reply-To", id), HeaderField("References", id)]
         }
         fields += [
-            HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "text/plain; charset=utf-8"),
+            HeaderField("MIME-Version", "1.0"),
+            HeaderField("Content-Type", "text/plain; charset=utf-8"),
             HeaderField("Content-Transfer-Encoding", "quoted-printable"),
         ]
         let text = QuotedPrintable.encode(Array((order.text ?? "").utf8))
         return try letter(
-            from: from, to: to.map(\.wireForm), octets: HeaderSection(fields).serialized + [0x0D, 0x0A] + text + [0x0D, 0x0A],
+            from: from, to: to.map(\.wireForm),
+            octets: HeaderSection(fields).serialized + [0x0D, 0x0A] + text + [0x0D, 0x0A],
             client: order.client)
     }
 
-    private func letter(from sender: String, to recipients: [String], octets: [UInt8], client: String?) throws -> Letter {
-        for path in [sender] + recipients where path.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
+    private func letter(
+        from sender: String, to recipients: [String], octets: [UInt8], client: String?
+    ) throws -> Letter {
+        for path in [sender] + recipients
+        where path.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
             throw Problem.invalid("an address must not have spaces or control characters")
         }
         guard (1...Self.maximumRecipients).contains(recipients.count) else {
             throw Problem.invalid("must have 1 to \(Self.maximumRecipients) addresses", at: "/to")
         }
         guard client.map({ IPAddress($0) != nil }) ?? true else {
-            throw Problem.invalid("must be the address of the sending machine, as in 192.0.2.7", at: "/client")
+            throw Problem.invalid(
+                "must be the address of the sending machine, as in 192.0.2.7", at: "/client")
         }
-        return Letter(sender: sender, recipients: recipients, octets: octets, client: client ?? "127.0.0.1")
+        return Letter(
+            sender: sender, recipients: recipients, octets: octets, client: client ?? "127.0.0.1")
     }
 
     /// Sends like a mail server: recipients that need a transaction of their own get one.
@@ -155,7 +174,10 @@ struct SandboxMailRoutes: RouteModule {
                 } else if reply.code == 452, !taken.isEmpty {
                     later.append(recipient)
                 } else {
-                    views.append(.init(to: recipient, code: reply.code, enhanced: reply.enhanced, text: reply.text))
+                    views.append(
+                        .init(
+                            to: recipient, code: reply.code, enhanced: reply.enhanced,
+                            text: reply.text))
                     if views.count == letter.recipients.count { end = reply }
                 }
             }
@@ -163,18 +185,22 @@ struct SandboxMailRoutes: RouteModule {
                 let (reply, numbers) = connection.message(letter.octets)
                 end = reply
                 mails += numbers
-                views += taken.map { .init(to: $0, code: reply.code, enhanced: reply.enhanced, text: reply.text) }
+                views += taken.map {
+                    .init(to: $0, code: reply.code, enhanced: reply.enhanced, text: reply.text)
+                }
             }
             connection.close()
             rest = later
         }
-        return SendView(code: end.code, enhanced: end.enhanced, text: end.text, recipients: views, mails: mails)
+        return SendView(
+            code: end.code, enhanced: end.enhanced, text: end.text, recipients: views, mails: mails)
     }
 
     private static func addresses(_ text: String, _ pointer: String) throws -> [AddrSpec] {
         let found = AddressList.parse(Array(text.utf8)[...]).mailboxes.map(\.addrSpec)
         guard !found.isEmpty else {
-            throw Problem.invalid("must be an address, or several with commas between them", at: pointer)
+            throw Problem.invalid(
+                "must be an address, or several with commas between them", at: pointer)
         }
         return found
     }
@@ -202,7 +228,9 @@ struct SandboxMailRoutes: RouteModule {
         init(_ mail: SandboxMail) {
             (number, at, side) = (mail.number, Timestamp(mail.at), mail.side.rawValue)
             (envelopeFrom, envelopeTo) = (mail.sender, mail.recipient)
-            (from, to, replyTo, subject, text) = (mail.from, mail.to, mail.replyTo, mail.subject, mail.text)
+            (from, to, replyTo, subject, text) = (
+                mail.from, mail.to, mail.replyTo, mail.subject, mail.text
+            )
             (code, messageId) = (mail.code, mail.messageID)
         }
     }
@@ -215,7 +243,8 @@ struct SandboxMailRoutes: RouteModule {
         func number(_ name: WireText, _ range: ClosedRange<Int64>) throws -> Int64? {
             guard let text = query[name] else { return nil }
             guard let value = text.integer, range.contains(value) else {
-                throw Problem.malformed("\(name.text) must be \(range.lowerBound) to \(range.upperBound)")
+                throw Problem.malformed(
+                    "\(name.text) must be \(range.lowerBound) to \(range.upperBound)")
             }
             return value
         }
@@ -227,12 +256,17 @@ struct SandboxMailRoutes: RouteModule {
         func found() -> [SandboxMail] {
             room.mailboxes.mails.filter { mail in
                 mail.number > after && (side.map { $0 == mail.side } ?? true)
-                    && (query["to"].map { $0.text.asciiLowercased.hasSameOctets(as: mail.recipient.asciiLowercased) } ?? true)
+                    && (query["to"].map {
+                        $0.text.asciiLowercased.hasSameOctets(as: mail.recipient.asciiLowercased)
+                    } ?? true)
             }
         }
         var mails = found()
         while mails.isEmpty, ContinuousClock.now < end {
-            guard (try? await cancelWhenGracefulShutdown({ try await Task.sleep(for: Self.pause) })) != nil else { break }
+            guard
+                (try? await cancelWhenGracefulShutdown({ try await Task.sleep(for: Self.pause) }))
+                    != nil
+            else { break }
             mails = found()
         }
         return try .json(MailList(items: mails.map(MailView.init)))
@@ -256,12 +290,14 @@ struct SandboxMailRoutes: RouteModule {
         let order = try await request.decode(MailboxOrder.self, context)
         if let refuse = order.refuse {
             let words = refuse.utf8.split(separator: 0x20)
-            guard words.count >= 3, words[0].count == 3, words[0].first == UInt8(ascii: "5"), refuse.utf8.count <= 200,
+            guard words.count >= 3, words[0].count == 3, words[0].first == UInt8(ascii: "5"),
+                refuse.utf8.count <= 200,
                 refuse.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
             else { throw Problem.invalid("must be as in 550 5.1.1 no such mailbox", at: "/refuse") }
         }
         guard try room().set(refusal: order.refuse, of: order.address) else {
-            throw Problem.conflict("\(SandboxMailboxes.maximumRefusing) mailboxes refuse mail already")
+            throw Problem.conflict(
+                "\(SandboxMailboxes.maximumRefusing) mailboxes refuse mail already")
         }
         return .empty
     }

@@ -19,18 +19,26 @@ struct SandboxDeliveryReport {
     var octets: [UInt8] {
         let boundary = "=_report_\(id)"
         let header = HeaderSection([
-            HeaderField("From", "Mail Delivery System <MAILER-DAEMON@\(Self.host)>"), HeaderField("To", "<\(to)>"),
-            HeaderField("Subject", "Undelivered Mail Returned to Sender"), HeaderField("Date", MessageDate.format(now)),
-            HeaderField("Message-ID", "<\(id)@\(Self.host)>"), HeaderField("Auto-Submitted", "auto-replied"),
+            HeaderField("From", "Mail Delivery System <MAILER-DAEMON@\(Self.host)>"),
+            HeaderField("To", "<\(to)>"),
+            HeaderField("Subject", "Undelivered Mail Returned to Sender"),
+            HeaderField("Date", MessageDate.format(now)),
+            HeaderField("Message-ID", "<\(id)@\(Self.host)>"),
+            HeaderField("Auto-Submitted", "auto-replied"),
             HeaderField("MIME-Version", "1.0"),
             HeaderField(
                 name: "Content-Type",
-                rawValue: Array(" multipart/report; report-type=delivery-status;\r\n boundary=\"\(boundary)\"".utf8)),
+                rawValue: Array(
+                    " multipart/report; report-type=delivery-status;\r\n boundary=\"\(boundary)\""
+                        .utf8)),
         ])
         let words = reply.split(separator: " ")
         let status = words.count > 1 ? String(words[1]) : "5.0.0"
         let parts = [
-            ("text/plain; charset=us-ascii", "<\(recipient)>: host \(Self.host) said: \(reply)\r\n"),
+            (
+                "text/plain; charset=us-ascii",
+                "<\(recipient)>: host \(Self.host) said: \(reply)\r\n"
+            ),
             (
                 "message/delivery-status",
                 "Reporting-MTA: dns; \(Self.host)\r\n\r\nFinal-Recipient: rfc822; \(recipient)\r\nAction: failed\r\n"
@@ -38,8 +46,11 @@ struct SandboxDeliveryReport {
             ),
         ]
         var body: [UInt8] = []
-        for (type, text) in parts { body += Array("--\(boundary)\r\nContent-Type: \(type)\r\n\r\n\(text)\r\n".utf8) }
-        body += Array("--\(boundary)\r\nContent-Type: message/rfc822\r\n\r\n".utf8) + original.message
+        for (type, text) in parts {
+            body += Array("--\(boundary)\r\nContent-Type: \(type)\r\n\r\n\(text)\r\n".utf8)
+        }
+        body +=
+            Array("--\(boundary)\r\nContent-Type: message/rfc822\r\n\r\n".utf8) + original.message
         return header.serialized + [0x0D, 0x0A] + body + Array("\r\n--\(boundary)--\r\n".utf8)
     }
 }

@@ -39,9 +39,12 @@ package struct SandboxMail: Sendable {
 
     /// - Parameter own: the author of Postern's own mail, in the form of an envelope.
     init(
-        number: Int, at: Int64, side: MailSide, sender: String, recipient: String, octets: [UInt8], own: String
+        number: Int, at: Int64, side: MailSide, sender: String, recipient: String, octets: [UInt8],
+        own: String
     ) {
-        (self.number, self.at, self.side, self.sender, self.recipient) = (number, at, side, sender, recipient)
+        (self.number, self.at, self.side, self.sender, self.recipient) = (
+            number, at, side, sender, recipient
+        )
         self.octets = octets
         let message = Message.parse(octets)
         func field(_ name: String) -> String? { message.header.first(name)?.decodedValue }
@@ -51,17 +54,23 @@ package struct SandboxMail: Sendable {
         subject = field("Subject") ?? ""
         messageID = message.header.first("Message-ID")?.unfoldedValue
         text = Self.text(of: message)
-        let author = message.header.first("From").flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm }
+        let author = message.header.first("From").flatMap {
+            AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm
+        }
         code = author?.hasSameOctets(as: own) == true ? Self.code(in: text) : nil
     }
 
     private static func text(of message: Message) -> String {
         let leaves = MIMEPart.parse(message).flattened.filter { !$0.isComposite }
-        let part = leaves.first { $0.contentType.matches("text", "plain") } ?? leaves.first { $0.contentType.matches("text") }
+        let part =
+            leaves.first { $0.contentType.matches("text", "plain") }
+            ?? leaves.first { $0.contentType.matches("text") }
         guard let part else { return "" }
         let raw = message.bytes[part.bodyRange]
         let octets = part.transferEncoding.decode(raw)?.bytes ?? Array(raw)
-        let text = Charset.decodeAsShown(octets, part.contentType.charset ?? "utf-8") ?? String(decoding: octets, as: UTF8.self)
+        let text =
+            Charset.decodeAsShown(octets, part.contentType.charset ?? "utf-8")
+            ?? String(decoding: octets, as: UTF8.self)
         let lines = text.utf8.filter { $0 != 0x0D }
         return String(decoding: lines.prefix(maximumText), as: UTF8.self)
     }
@@ -70,7 +79,9 @@ package struct SandboxMail: Sendable {
     private static func code(in text: String) -> String? {
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
             let octets = line.filter { $0 != UInt8(ascii: " ") }
-            if octets.count == 6, octets.allSatisfy(\.isASCIIDigit) { return String(decoding: octets, as: UTF8.self) }
+            if octets.count == 6, octets.allSatisfy(\.isASCIIDigit) {
+                return String(decoding: octets, as: UTF8.self)
+            }
         }
         return nil
     }
@@ -104,7 +115,8 @@ package struct SandboxMailboxes: Sendable {
     ) -> SandboxMail {
         count += 1
         let mail = SandboxMail(
-            number: count, at: at, side: side, sender: sender, recipient: recipient, octets: octets, own: own)
+            number: count, at: at, side: side, sender: sender, recipient: recipient, octets: octets,
+            own: own)
         mails.append(mail)
         if mails.count > Self.maximum { mails.removeFirst() }
         return mail
@@ -116,7 +128,9 @@ package struct SandboxMailboxes: Sendable {
     /// Makes a mailbox refuse mail; nil: accept mail again. False if too many mailboxes refuse.
     mutating func set(refusal: String?, of address: String) -> Bool {
         let key = WireText(address.asciiLowercased)
-        guard refusal == nil || refusing[key] != nil || refusing.count < Self.maximumRefusing else { return false }
+        guard refusal == nil || refusing[key] != nil || refusing.count < Self.maximumRefusing else {
+            return false
+        }
         refusing[key] = refusal
         return true
     }

@@ -1,4 +1,5 @@
-// The mail system of a sandbox in place of Postfix: passes messages through the same filter, and puts them into mailboxes.
+// The mail system of a sandbox in place of Postfix: passes messages through the same filter, and
+// puts them into mailboxes.
 
 import Accounts
 import InternetMessage
@@ -23,7 +24,8 @@ package struct SandboxReply: Sendable, Hashable {
     /// Nil for a reply that refuses nothing.
     init?(_ reply: MilterReply) {
         switch reply {
-        case .reject(let failure): self.init(failure.code, failure.enhancedStatus, failure.lines.joined(separator: " "))
+        case .reject(let failure):
+            self.init(failure.code, failure.enhancedStatus, failure.lines.joined(separator: " "))
         case .temporaryFailure(let failure):
             self.init(failure.code, failure.enhancedStatus, failure.lines.joined(separator: " "))
         case .continue, .accept, .discard, .skip: return nil
@@ -57,8 +59,10 @@ final class SandboxMailRoom: Sendable {
     ///   - arrived: called for each message in a mailbox.
     ///   - refused: called for each refusal with its command, `RCPT` or `DATA`.
     init(
-        store: Store, handler: any MilterHandler, failures: SandboxFailures, own: String, now: @escaping @Sendable () -> Int64,
-        arrived: @escaping @Sendable (SandboxMail) -> Void, refused: @escaping @Sendable (String, SandboxReply) -> Void
+        store: Store, handler: any MilterHandler, failures: SandboxFailures, own: String,
+        now: @escaping @Sendable () -> Int64,
+        arrived: @escaping @Sendable (SandboxMail) -> Void,
+        refused: @escaping @Sendable (String, SandboxReply) -> Void
     ) {
         (self.store, self.handler, self.failures, self.own) = (store, handler, failures, own)
         (self.now, self.arrived, self.refused) = (now, arrived, refused)
@@ -76,7 +80,9 @@ final class SandboxMailRoom: Sendable {
     func clear() { state.withLock { $0.clear() } }
 
     /// The same as `SandboxMailboxes.set`.
-    func set(refusal: String?, of address: String) -> Bool { state.withLock { $0.set(refusal: refusal, of: address) } }
+    func set(refusal: String?, of address: String) -> Bool {
+        state.withLock { $0.set(refusal: refusal, of: address) }
+    }
 
     /// A connection of an SMTP client.
     func connect(from address: String) -> SandboxMailConnection {
@@ -109,7 +115,9 @@ final class SandboxMailRoom: Sendable {
             }
             let side = self.side(of: recipient)
             let mail = state.withLock {
-                $0.add(at: now(), side: side, sender: sender, recipient: recipient, octets: message.message, own: own)
+                $0.add(
+                    at: now(), side: side, sender: sender, recipient: recipient,
+                    octets: message.message, own: own)
             }
             arrived(mail)
             return mail.number
@@ -124,10 +132,15 @@ final class SandboxMailRoom: Sendable {
     }
 
     /// Returns a message to its sender, like the MTA of an installation: through the filter.
-    private func report(_ refusal: String, about message: MessageState, _ recipient: String, to sender: String, reports: Int) {
+    private func report(
+        _ refusal: String, about message: MessageState, _ recipient: String, to sender: String,
+        reports: Int
+    ) {
         let report = SandboxDeliveryReport(
-            recipient: recipient, reply: refusal, original: message, to: sender, id: nextQueueID(), now: now())
-        let connection = SandboxMailConnection(self, handler, peer: Self.hop, daemonName: "internal", reports: reports)
+            recipient: recipient, reply: refusal, original: message, to: sender, id: nextQueueID(),
+            now: now())
+        let connection = SandboxMailConnection(
+            self, handler, peer: Self.hop, daemonName: "internal", reports: reports)
         connection.mail("<>", [])
         _ = connection.recipient("<\(sender)>")
         _ = connection.message(report.octets)
@@ -136,7 +149,8 @@ final class SandboxMailRoom: Sendable {
 
     static func withoutBrackets(_ path: String) -> String {
         let octets = Array(path.utf8)
-        guard octets.first == UInt8(ascii: "<"), octets.last == UInt8(ascii: ">"), octets.count >= 2 else { return path }
+        guard octets.first == UInt8(ascii: "<"), octets.last == UInt8(ascii: ">"), octets.count >= 2
+        else { return path }
         return String(decoding: octets[1..<(octets.count - 1)], as: UTF8.self)
     }
 }
@@ -147,12 +161,17 @@ final class SandboxMailConnection: @unchecked Sendable {
     private let reports: Int
     private var mta: InMemoryMTA
 
-    init(_ room: SandboxMailRoom, _ handler: any MilterHandler, peer: String, daemonName: String, reports: Int = 0) {
+    init(
+        _ room: SandboxMailRoom, _ handler: any MilterHandler, peer: String, daemonName: String,
+        reports: Int = 0
+    ) {
         (self.room, self.reports) = (room, reports)
-        let address: MilterPeer = peer.utf8.contains(UInt8(ascii: ":")) ? .ipv6(peer, port: 0) : .ipv4(peer, port: 0)
+        let address: MilterPeer =
+            peer.utf8.contains(UInt8(ascii: ":")) ? .ipv6(peer, port: 0) : .ipv4(peer, port: 0)
         mta = InMemoryMTA(
             handler: handler,
-            connection: MilterConnection(hostName: "unknown", peer: address, macros: ["{daemon_name}": daemonName]))
+            connection: MilterConnection(
+                hostName: "unknown", peer: address, macros: ["{daemon_name}": daemonName]))
     }
 
     func helo(_ name: String) { mta.play(.helo(name)) }
@@ -164,7 +183,9 @@ final class SandboxMailConnection: @unchecked Sendable {
     /// - Parameter path: with angle brackets.
     func recipient(_ path: String) -> SandboxReply {
         mta.play(.recipient(path, [], [:]))
-        return room.told("RCPT", mta.outcome.message.reply(to: path).flatMap(SandboxReply.init) ?? .recipientTaken)
+        return room.told(
+            "RCPT",
+            mta.outcome.message.reply(to: path).flatMap(SandboxReply.init) ?? .recipientTaken)
     }
 
     /// The recipients that were accepted.
@@ -185,7 +206,8 @@ final class SandboxMailConnection: @unchecked Sendable {
         let outcome = mta.outcome.message
         if let refusal = SandboxReply(outcome.final) { return (room.told("DATA", refusal), []) }
         return (
-            SandboxReply(250, "2.0.0", "Ok: queued as \(id)"), outcome.delivered.map { room.deliver($0, reports: reports) } ?? []
+            SandboxReply(250, "2.0.0", "Ok: queued as \(id)"),
+            outcome.delivered.map { room.deliver($0, reports: reports) } ?? []
         )
     }
 

@@ -25,14 +25,15 @@ struct SandboxSMTPServer: Sendable {
             listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
                 .bind(host: "127.0.0.1", port: port) { channel in
-                    channel.eventLoop.makeCompletedFuture { 
+                    channel.eventLoop.makeCompletedFuture {
                         try Connection(Connection.Connection(wrappingChannelSynchronously: channel))
-                     }
+                    }
                 }
         } catch let error as IOError {
             throw APIServiceError(setting: "--smtp-port", address: "127.0.0.1:\(port)", error)
         }
-        return SandboxSMTPServer(listener: listener, port: listener.channel.localAddress?.port ?? port)
+        return SandboxSMTPServer(
+            listener: listener, port: listener.channel.localAddress?.port ?? port)
     }
 
     /// Ends the listener if it never served.
@@ -48,13 +49,18 @@ struct SandboxSMTPServer: Sendable {
                         group.addTask {
                             // A client that disconnects ends only its own connection.
                             try? await connection.take().executeThenClose { inbound, outbound in
-                                let peer = connection.channel.remoteAddress?.ipAddress ?? "127.0.0.1"
+                                let peer =
+                                    connection.channel.remoteAddress?.ipAddress ?? "127.0.0.1"
                                 var dialogue = SandboxSMTPDialogue(
                                     connection: room.connect(from: peer), pool: pool, limit: limit)
-                                try await outbound.write(ByteBuffer(string: SandboxSMTPDialogue.greeting))
+                                try await outbound.write(
+                                    ByteBuffer(string: SandboxSMTPDialogue.greeting))
                                 for try await buffer in inbound {
-                                    let (replies, isOver) = await dialogue.take(Array(buffer.readableBytesView))
-                                    if !replies.isEmpty { try await outbound.write(ByteBuffer(string: replies)) }
+                                    let (replies, isOver) = await dialogue.take(
+                                        Array(buffer.readableBytesView))
+                                    if !replies.isEmpty {
+                                        try await outbound.write(ByteBuffer(string: replies))
+                                    }
                                     if isOver { break }
                                 }
                                 await dialogue.end()
@@ -122,7 +128,11 @@ struct SandboxSMTPDialogue {
     private mutating func content(_ line: [UInt8]) async -> String {
         guard line.elementsEqual([UInt8(ascii: ".")]) else {
             let rest = line.first == UInt8(ascii: ".") ? line.dropFirst() : line[...]
-            if (data?.count ?? 0) + rest.count + 2 > limit { isTooLarge = true } else { data? += rest + [0x0D, 0x0A] }
+            if (data?.count ?? 0) + rest.count + 2 > limit {
+                isTooLarge = true
+            } else {
+                data? += rest + [0x0D, 0x0A]
+            }
             return ""
         }
         let message = data ?? []
@@ -140,7 +150,10 @@ struct SandboxSMTPDialogue {
         guard octets.count <= Self.maximumLine, let text = WireText(validating: octets)?.text else {
             return "500 5.5.2 Line too long, or not UTF-8\r\n"
         }
-        let verb = text.utf8.split(separator: 0x20, maxSplits: 1).first.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let verb =
+            text.utf8.split(separator: 0x20, maxSplits: 1).first.map {
+                String(decoding: $0, as: UTF8.self)
+            } ?? ""
         switch verb.asciiLowercased {
         case "ehlo":
             await helo(text)
@@ -164,7 +177,9 @@ struct SandboxSMTPDialogue {
             let reply = try? await pool.run { [connection] in connection.recipient(path) }
             return Self.text(reply ?? SandboxReply(451, "4.3.0", "The sandbox is ending"))
         case "data":
-            guard hasSender, !connection.recipients.isEmpty else { return "503 5.5.1 Error: need RCPT command\r\n" }
+            guard hasSender, !connection.recipients.isEmpty else {
+                return "503 5.5.1 Error: need RCPT command\r\n"
+            }
             (data, isTooLarge) = ([], false)
             return "354 End data with <CR><LF>.<CR><LF>\r\n"
         case "rset":
@@ -201,7 +216,9 @@ struct SandboxSMTPDialogue {
             let octet = rest[index]
             if octet == UInt8(ascii: "\""), previous != UInt8(ascii: "\\") { isQuoted.toggle() }
             if octet == UInt8(ascii: ">"), !isQuoted {
-                let arguments = rest[(index + 1)...].split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }
+                let arguments = rest[(index + 1)...].split(separator: 0x20).map {
+                    String(decoding: $0, as: UTF8.self)
+                }
                 return (String(decoding: rest[...index], as: UTF8.self), arguments)
             }
             previous = octet
@@ -209,5 +226,7 @@ struct SandboxSMTPDialogue {
         return nil
     }
 
-    private static func text(_ reply: SandboxReply) -> String { "\(reply.code) \(reply.enhanced) \(reply.text)\r\n" }
+    private static func text(_ reply: SandboxReply) -> String {
+        "\(reply.code) \(reply.enhanced) \(reply.text)\r\n"
+    }
 }

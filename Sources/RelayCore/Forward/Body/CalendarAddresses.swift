@@ -14,9 +14,12 @@ struct CalendarAddresses {
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
     ///   - words: decides what happens to the subject and the body of a link.
-    ///   - transform: returns the replacement address. `isParticipant`: whether the address is of the
-    ///     organizer or an attendee.
-    init(_ text: [UInt8], words: MailtoWords, transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
+    ///   - transform: returns the replacement address. `isParticipant`: whether the address is of
+    ///     the organizer or an attendee.
+    init(
+        _ text: [UInt8], words: MailtoWords,
+        transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec
+    ) {
         self.words = words
         self.transform = transform
         let unfolded = ContentLines.Unfolded(text)
@@ -33,15 +36,20 @@ struct CalendarAddresses {
 
     private func edits(of line: ArraySlice<UInt8>) -> [TextEdit] {
         let name = line.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ":") }
-        if name.equalsIgnoringASCIICase("ORGANIZER".utf8) || name.equalsIgnoringASCIICase("ATTENDEE".utf8) {
+        if name.equalsIgnoringASCIICase("ORGANIZER".utf8)
+            || name.equalsIgnoringASCIICase("ATTENDEE".utf8)
+        {
             return participant(line, after: name.endIndex)
         }
         guard line.contains(where: { "@%?&".utf8.contains($0) }) else { return [] }
         // A description for programs that show HTML.
         let isMarkup = name.equalsIgnoringASCIICase("X-ALT-DESC".utf8)
-        return MailtoLinks(Array(line), syntax: isMarkup ? .markup : .calendar, words: words) { transform($0, false) }.edits.map {
+        return MailtoLinks(Array(line), syntax: isMarkup ? .markup : .calendar, words: words) {
+            transform($0, false)
+        }.edits.map {
             TextEdit(
-                range: ($0.range.lowerBound + line.startIndex)..<($0.range.upperBound + line.startIndex),
+                range: ($0.range.lowerBound + line.startIndex)..<($0.range.upperBound
+                    + line.startIndex),
                 replacement: $0.replacement)
         }
     }
@@ -55,7 +63,9 @@ struct CalendarAddresses {
             let isEmail = parameter.equalsIgnoringASCIICase("EMAIL".utf8)
             index = parameter.endIndex
             // Values are after the equals sign, with commas between them.
-            while index < line.endIndex, line[index] == UInt8(ascii: "=") || line[index] == UInt8(ascii: ",") {
+            while index < line.endIndex,
+                line[index] == UInt8(ascii: "=") || line[index] == UInt8(ascii: ",")
+            {
                 index += 1
                 let isQuoted = index < line.endIndex && line[index] == UInt8(ascii: "\"")
                 let value =
@@ -64,7 +74,9 @@ struct CalendarAddresses {
                     : line[index...].prefix { !",;:".utf8.contains($0) }
                 // `SENT-BY=mailto:a@b` without quotes is invalid, but occurs.
                 let isBareURI = !isQuoted && value.equalsIgnoringASCIICase("mailto".utf8)
-                let whole = isBareURI ? line[index...].prefix(while: isOfBareURI(from: value.endIndex)) : value
+                let whole =
+                    isBareURI
+                    ? line[index...].prefix(while: isOfBareURI(from: value.endIndex)) : value
                 index = whole.endIndex + (isQuoted && whole.endIndex < line.endIndex ? 1 : 0)
                 edits += address(whole, isEmail: isEmail)
             }
@@ -90,13 +102,17 @@ struct CalendarAddresses {
     private func address(_ value: ArraySlice<UInt8>, isEmail: Bool) -> [TextEdit] {
         let trimmed = HeaderField.trim(value)
         if let mailto = MailtoURI(Array(trimmed)) {
-            let holdsAddress = trimmed.contains(UInt8(ascii: "@")) || trimmed.contains(UInt8(ascii: "%"))
+            let holdsAddress =
+                trimmed.contains(UInt8(ascii: "@")) || trimmed.contains(UInt8(ascii: "%"))
             guard holdsAddress || mailto.hasFields else { return [] }
             let new =
                 holdsAddress
-                ? mailto.mapping(keepsEquals: true, words: words) { $0.leadsSomewhere ? transform($0, true) : nil }
+                ? mailto.mapping(keepsEquals: true, words: words) {
+                    $0.leadsSomewhere ? transform($0, true) : nil
+                }
                 : mailto.keepingRecipients(words: words)
-            return new.elementsEqual(trimmed) ? [] : [TextEdit(range: trimmed.startIndex..<trimmed.endIndex, replacement: new)]
+            return new.elementsEqual(trimmed)
+                ? [] : [TextEdit(range: trimmed.startIndex..<trimmed.endIndex, replacement: new)]
         }
         guard isEmail, trimmed.contains(UInt8(ascii: "@")) else { return [] }
         // `eva@app.example`, and `Eva <eva@app.example>` as in vCalendar 1.0.
@@ -106,7 +122,8 @@ struct CalendarAddresses {
             }
             let new = transform(mailbox.addrSpec, true)
             return new == mailbox.addrSpec || mailbox.addrSpecRange.isEmpty
-                ? nil : TextEdit(range: mailbox.addrSpecRange, replacement: Array(new.wireForm.utf8))
+                ? nil
+                : TextEdit(range: mailbox.addrSpecRange, replacement: Array(new.wireForm.utf8))
         }
     }
 }

@@ -38,7 +38,8 @@ final class ForwardBody {
     /// Hash of the parts that stay the same when a message is sent again.
     private static func mark(of header: HeaderSection, account: AccountNumber) -> [UInt8] {
         var text = Array("\(account.rawValue)\n".utf8)
-        for field in header.fields where field.isNamed("Message-ID") || field.isNamed("Date") || field.isNamed("Subject") {
+        for field in header.fields
+        where field.isNamed("Message-ID") || field.isNamed("Date") || field.isNamed("Subject") {
             text += field.bytes + [0x0A]
         }
         return SHA256.hash(text)
@@ -49,7 +50,10 @@ final class ForwardBody {
         // Works in steps, as hundreds of messages may arrive at once. The results of one step are
         // released before the next.
         for start in stride(from: 0, to: chunk.count, by: TextWalker.stretch) {
-            look(walker.feed(UnsafeRawBufferPointer(rebasing: chunk[start..<min(chunk.count, start + TextWalker.stretch)])))
+            look(
+                walker.feed(
+                    UnsafeRawBufferPointer(
+                        rebasing: chunk[start..<min(chunk.count, start + TextWalker.stretch)])))
         }
         hold(chunk)
     }

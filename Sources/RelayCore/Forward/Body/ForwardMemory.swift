@@ -50,7 +50,8 @@ package final class ForwardMemory: Sendable {
             let isFree =
                 size <= Self.small
                 ? octets <= limit - state.held
-                : octets <= largest - state.held && (isNeeded || octets <= Self.undecided - state.undecided)
+                : octets <= largest - state.held
+                    && (isNeeded || octets <= Self.undecided - state.undecided)
             guard isFree else { return false }
             state.held += octets
             if !isNeeded { state.undecided += octets }
@@ -73,7 +74,9 @@ package final class ForwardMemory: Sendable {
     func expect(_ mark: [UInt8], now: Int64) {
         state.withLock { state in
             if state.expected.count >= Self.marks {
-                for (mark, _) in state.expected.sorted(by: { $0.value < $1.value }).prefix(Self.marks / 2) {
+                for (mark, _) in state.expected.sorted(by: { $0.value < $1.value }).prefix(
+                    Self.marks / 2)
+                {
                     state.expected[mark] = nil
                 }
             }
@@ -90,7 +93,9 @@ package final class ForwardMemory: Sendable {
     }
 
     /// Runs `work` on a body. Runs for only one large body at a time.
-    func work<Result>(on octets: Int, _ work: () throws(Refusal) -> Result) throws(Refusal) -> Result {
+    func work<Result>(
+        on octets: Int, _ work: () throws(Refusal) -> Result
+    ) throws(Refusal) -> Result {
         guard octets > Self.alone else { return try work() }
         let outcome: Swift.Result<Result, Refusal> = turn.withLock { _ in
             do throws(Refusal) { return .success(try work()) } catch { return .failure(error) }

@@ -24,7 +24,9 @@ extension ForwardRewriting {
 
     private mutating func reverse(_ address: AddrSpec, _ made: inout Made) -> AddrSpec? {
         if let known = made.addresses[address] { return known }
-        guard made.addresses.count < Self.maximumAddresses, toStore.count < engine.settings.limits.storedAddresses else {
+        guard made.addresses.count < Self.maximumAddresses,
+            toStore.count < engine.settings.limits.storedAddresses
+        else {
             made.isFull = true
             return nil
         }
@@ -44,11 +46,15 @@ extension ForwardRewriting {
     /// - Parameters:
     ///   - inbox: the address of the user in the user's calendar.
     /// - Throws: if a calendar cannot be rewritten.
-    mutating func rewriteBody(_ header: HeaderSection, _ body: [UInt8], inbox: InboxAddress) throws(Refusal) -> Body {
+    mutating func rewriteBody(
+        _ header: HeaderSection, _ body: [UInt8], inbox: InboxAddress
+    ) throws(Refusal) -> Body {
         var result = Body()
         var output = PieceBuilder(body)
         var position = 0
-        try rewrite(MIMEPart.parse(header: header, body: body), of: body, inbox: inbox, into: &result) { range, new in
+        try rewrite(
+            MIMEPart.parse(header: header, body: body), of: body, inbox: inbox, into: &result
+        ) { range, new in
             output.copy(position..<range.lowerBound, .made)
             output.write(new, inPlaceOf: range, .made)
             position = range.upperBound
@@ -59,25 +65,34 @@ extension ForwardRewriting {
     }
 
     private mutating func rewrite(
-        _ part: MIMEPart, of body: [UInt8], inbox: InboxAddress, into result: inout Body, write: (Range<Int>, [UInt8]) -> Void
+        _ part: MIMEPart, of body: [UInt8], inbox: InboxAddress, into result: inout Body,
+        write: (Range<Int>, [UInt8]) -> Void
     ) throws(Refusal) {
         let type = part.contentType
         // A signed part stays unchanged, and an encrypted part cannot be read.
-        guard !type.matches("multipart", "signed"), !type.matches("multipart", "encrypted") else { return }
-        for child in part.children { try rewrite(child, of: body, inbox: inbox, into: &result, write: write) }
+        guard !type.matches("multipart", "signed"), !type.matches("multipart", "encrypted") else {
+            return
+        }
+        for child in part.children {
+            try rewrite(child, of: body, inbox: inbox, into: &result, write: write)
+        }
         guard !part.isComposite, !part.bodyRange.isEmpty else { return }
         let isCalendar = PartKind.isCalendar(part)
         guard isCalendar || PartKind.isShown(part) else { return }
         let raw = body[part.bodyRange]
         guard raw.count <= Self.maximumText, let decoded = part.transferEncoding.decode(raw) else {
-            if isCalendar { throw .malformedBody("a calendar that is too large, or in an unknown encoding") }
+            if isCalendar {
+                throw .malformedBody("a calendar that is too large, or in an unknown encoding")
+            }
             result.linksLeft += 1
             return
         }
         var left = 0
         var made = Made()
         let outcome = TextCoding.rewrite(decoded, part: part) { text in
-            isCalendar ? calendarEdits(text, inbox: inbox, &made) : linkEdits(text, part: part, &made, left: &left)
+            isCalendar
+                ? calendarEdits(text, inbox: inbox, &made)
+                : linkEdits(text, part: part, &made, left: &left)
         }
         if isCalendar, made.isFull { throw .malformedBody("a calendar with too many addresses") }
         result.linksLeft += left
@@ -92,16 +107,21 @@ extension ForwardRewriting {
 
     /// The user's own address becomes the inbox, as the user's calendar looks for the inbox among
     /// the attendees.
-    private mutating func calendarEdits(_ text: [UInt8], inbox: InboxAddress, _ made: inout Made) -> [TextEdit] {
+    private mutating func calendarEdits(
+        _ text: [UInt8], inbox: InboxAddress, _ made: inout Made
+    ) -> [TextEdit] {
         withoutActuallyEscaping({ (address: AddrSpec, isParticipant: Bool) -> AddrSpec in
             if isRelayAddress(address) { return isParticipant ? inbox.revealed : address }
             return reverse(address, &made) ?? address
         }) { CalendarAddresses(text, words: words, transform: $0).edits }
     }
 
-    private mutating func linkEdits(_ text: [UInt8], part: MIMEPart, _ made: inout Made, left: inout Int) -> [TextEdit] {
+    private mutating func linkEdits(
+        _ text: [UInt8], part: MIMEPart, _ made: inout Made, left: inout Int
+    ) -> [TextEdit] {
         let isMarkup = PartKind.syntax(part.contentType) == .markup
-        let links = MailtoLinks(text, syntax: isMarkup ? .markup : .plain, words: words) { address in
+        let links = MailtoLinks(text, syntax: isMarkup ? .markup : .plain, words: words) {
+            address in
             isRelayAddress(address) ? address : reverse(address, &made)
         }
         // A signed block within the text stays unchanged.
@@ -138,7 +158,8 @@ extension ForwardRewriting {
                 continue
             }
             let broken = inside.flatMap { edit in
-                (isMarkup && !edit.replacement.isEmpty ? lineBreak(before: edit, in: text) : nil).map { [$0, edit] } ?? [edit]
+                (isMarkup && !edit.replacement.isEmpty ? lineBreak(before: edit, in: text) : nil)
+                    .map { [$0, edit] } ?? [edit]
             }
             if isMarkup, Self.longest(line, broken) <= max(maximumLine, line.count) {
                 kept += broken
@@ -146,7 +167,9 @@ extension ForwardRewriting {
                 // Edits that only shorten are already cuts.
                 let lengthening = inside.filter { !$0.replacement.isEmpty }
                 left += lengthening.count
-                kept += inside.compactMap { $0.replacement.isEmpty ? $0 : cuts[$0.range.lowerBound] }
+                kept += inside.compactMap {
+                    $0.replacement.isEmpty ? $0 : cuts[$0.range.lowerBound]
+                }
             }
         }
         return (kept, left)
@@ -181,8 +204,12 @@ extension ForwardRewriting {
     /// A line break that replaces the white space before an attribute.
     private static func lineBreak(before edit: TextEdit, in text: [UInt8]) -> TextEdit? {
         var index = edit.range.lowerBound - 1
-        while index > 0, text[index].isASCIILetter || "=\"'".utf8.contains(text[index]) { index -= 1 }
-        guard index > 0, text[index].isWhiteSpace, index + 1 < edit.range.lowerBound else { return nil }
+        while index > 0, text[index].isASCIILetter || "=\"'".utf8.contains(text[index]) {
+            index -= 1
+        }
+        guard index > 0, text[index].isWhiteSpace, index + 1 < edit.range.lowerBound else {
+            return nil
+        }
         return TextEdit(range: index..<(index + 1), replacement: [0x0D, 0x0A])
     }
 }

@@ -31,7 +31,8 @@ struct MailtoLinks {
     /// Finds the links of a text.
     /// - Parameters:
     ///   - words: decides what happens to subject and body.
-    ///   - transform: returns the replacement address; nil if there is none, and then the link stays.
+    ///   - transform: returns the replacement address; nil if there is none, and
+    ///     then the link stays.
     init(_ text: [UInt8], syntax: Syntax, words: MailtoWords, transform: (AddrSpec) -> AddrSpec?) {
         self.syntax = syntax
         text.withUnsafeBufferPointer { text in
@@ -41,14 +42,17 @@ struct MailtoLinks {
                 let end = end(of: found, in: text)
                 position = max(end, found.upperBound)
                 let uri = uri(text, found.lowerBound..<position)
-                guard let mailto = MailtoURI(uri), mailto.hasFields || Self.holdsAddress(uri) else { continue }
+                guard let mailto = MailtoURI(uri), mailto.hasFields || Self.holdsAddress(uri) else {
+                    continue
+                }
                 let cut = mailto.hasFields ? cut(text, found.upperBound..<position) : nil
                 var isLeft = false
                 let new: [UInt8]
                 if !Self.holdsAddress(uri) {
                     new = mailto.keepingRecipients(words: words)
                 } else if count < Self.maximumCount {
-                    new = mailto.mapping(keepsEquals: syntax == .calendar, words: words) { address in
+                    new = mailto.mapping(keepsEquals: syntax == .calendar, words: words) {
+                        address in
                         guard address.leadsSomewhere else { return nil }
                         if let other = transform(address) { return other }
                         isLeft = true
@@ -74,7 +78,9 @@ struct MailtoLinks {
     static func occur(in stretch: TextStretch) -> Bool {
         let isMarkup = PartKind.syntax(stretch.part.contentType) == .markup
         func occur(_ text: [UInt8]) -> Bool {
-            text.withUnsafeBufferPointer { next(in: $0, from: 0, isMarkup ? .markup : .plain) != nil }
+            text.withUnsafeBufferPointer {
+                next(in: $0, from: 0, isMarkup ? .markup : .plain) != nil
+            }
         }
         if occur(stretch.octets) || isMarkup && holdsLongGap(stretch.octets) { return true }
         // In UTF-16 and similar charsets, regardless of the charset that the part declares.
@@ -103,15 +109,22 @@ struct MailtoLinks {
     // MARK: Where a link begins
 
     /// The next scheme with its colon.
-    private static func next(in text: UnsafeBufferPointer<UInt8>, from: Int, _ syntax: Syntax) -> Range<Int>? {
+    private static func next(
+        in text: UnsafeBufferPointer<UInt8>, from: Int, _ syntax: Syntax
+    ) -> Range<Int>? {
         let colon = UInt8(ascii: ":")
         var position = from
         while true {
-            position = text.first(colon, or: syntax == .markup ? UInt8(ascii: "&") : colon, from: position)
+            position = text.first(
+                colon, or: syntax == .markup ? UInt8(ascii: "&") : colon, from: position)
             guard position < text.count else { return nil }
             if text[position] == colon {
-                if let start = start(text, before: position, floor: from, syntax) { return start..<(position + 1) }
-            } else if let reference = HTMLReference.read(text, at: position), isOfScheme(reference.scalar) {
+                if let start = start(text, before: position, floor: from, syntax) {
+                    return start..<(position + 1)
+                }
+            } else if let reference = HTMLReference.read(text, at: position),
+                isOfScheme(reference.scalar)
+            {
                 for start in max(from, position - scheme.count + 1)...position {
                     if let end = end(text, schemeAt: start) { return start..<end }
                 }
@@ -121,12 +134,16 @@ struct MailtoLinks {
     }
 
     /// The start of the letters before a colon; nil if they are not those of the scheme.
-    private static func start(_ text: UnsafeBufferPointer<UInt8>, before colon: Int, floor: Int, _ syntax: Syntax) -> Int? {
+    private static func start(
+        _ text: UnsafeBufferPointer<UInt8>, before colon: Int, floor: Int, _ syntax: Syntax
+    ) -> Int? {
         var index = colon
         for letter in scheme.dropLast().reversed() {
             index -= 1
             // A browser skips tabs and line breaks in a URI.
-            while syntax == .markup, index >= floor, isPassedOver(UInt32(text[index])) { index -= 1 }
+            while syntax == .markup, index >= floor, isPassedOver(UInt32(text[index])) {
+                index -= 1
+            }
             guard index >= floor, text[index].asciiLowercased == letter else { return nil }
         }
         return index
@@ -141,13 +158,17 @@ struct MailtoLinks {
                 index = passed.end
                 next = read(text, at: index)
             }
-            guard let next, next.scalar < 0x80, UInt8(next.scalar).asciiLowercased == letter else { return nil }
+            guard let next, next.scalar < 0x80, UInt8(next.scalar).asciiLowercased == letter else {
+                return nil
+            }
             index = next.end
         }
         return index
     }
 
-    private static func read(_ text: UnsafeBufferPointer<UInt8>, at index: Int) -> (scalar: UInt32, end: Int)? {
+    private static func read(
+        _ text: UnsafeBufferPointer<UInt8>, at index: Int
+    ) -> (scalar: UInt32, end: Int)? {
         guard index < text.count else { return nil }
         return HTMLReference.read(text, at: index) ?? (UInt32(text[index]), index + 1)
     }
@@ -156,13 +177,17 @@ struct MailtoLinks {
         scalar < 0x80 && (scheme.contains(UInt8(scalar).asciiLowercased) || isPassedOver(scalar))
     }
 
-    private static func isPassedOver(_ scalar: UInt32) -> Bool { scalar == 0x09 || scalar == 0x0A || scalar == 0x0D }
+    private static func isPassedOver(_ scalar: UInt32) -> Bool {
+        scalar == 0x09 || scalar == 0x0A || scalar == 0x0D
+    }
 
     // MARK: Where it ends
 
     private func end(of found: Range<Int>, in text: UnsafeBufferPointer<UInt8>) -> Int {
         var before = found.lowerBound
-        while before > 0, found.lowerBound - before < 16, text[before - 1].isFoldingWhiteSpace { before -= 1 }
+        while before > 0, found.lowerBound - before < 16, text[before - 1].isFoldingWhiteSpace {
+            before -= 1
+        }
         let quote = before > 0 ? text[before - 1] : 0
         if syntax == .markup, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"), before > 1,
             text[before - 2] == UInt8(ascii: "=") || text[before - 2].isFoldingWhiteSpace
@@ -202,7 +227,8 @@ struct MailtoLinks {
     /// Removes everything from the question mark on.
     private func cut(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> TextEdit? {
         let mark = range.first { index in
-            text[index] == UInt8(ascii: "?") || (syntax == .markup && HTMLReference.read(text, at: index)?.scalar == 0x3F)
+            text[index] == UInt8(ascii: "?")
+                || (syntax == .markup && HTMLReference.read(text, at: index)?.scalar == 0x3F)
         }
         return mark.map { TextEdit(range: $0..<range.upperBound, replacement: []) }
     }
@@ -213,17 +239,22 @@ struct MailtoLinks {
         var uri: [UInt8] = []
         var index = range.lowerBound
         while index < range.upperBound {
-            guard let reference = HTMLReference.read(text, at: index), reference.end <= range.upperBound else {
+            guard let reference = HTMLReference.read(text, at: index),
+                reference.end <= range.upperBound
+            else {
                 if !Self.isPassedOver(UInt32(text[index])) { uri.append(text[index]) }
                 index += 1
                 continue
             }
             index = reference.end
-            guard let scalar = Unicode.Scalar(reference.scalar), !Self.isPassedOver(reference.scalar) else { continue }
+            guard let scalar = Unicode.Scalar(reference.scalar),
+                !Self.isPassedOver(reference.scalar)
+            else { continue }
             // The charset of the text is not known here.
             uri +=
                 reference.scalar < 0x80
-                ? [UInt8(reference.scalar)] : MailtoURI.percentEncoded(Array(String(Character(scalar)).utf8))
+                ? [UInt8(reference.scalar)]
+                : MailtoURI.percentEncoded(Array(String(Character(scalar)).utf8))
         }
         while let last = uri.last, last.isWhiteSpace { uri.removeLast() }
         return uri

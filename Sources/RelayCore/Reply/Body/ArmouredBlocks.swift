@@ -34,23 +34,31 @@ struct ArmouredBlocks {
             var index = 0
             var signed: Int?
             while index + begin.count < text.count {
-                guard text[index] == UInt8(ascii: "-"), Self.starts(text, at: index, with: begin) else {
+                guard text[index] == UInt8(ascii: "-"), Self.starts(text, at: index, with: begin)
+                else {
                     index += 1
                     continue
                 }
                 let kind = index + begin.count
-                let isAtLineStart = index == 0 || text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
+                let isAtLineStart =
+                    index == 0 || text[index - 1] == 0x0A
+                    || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
                 guard isAtLineStart else {
                     index = kind
                     continue
                 }
                 if Self.starts(text, at: kind, with: Self.signedMessage) {
-                    let after = isMarkup ? kind + Self.signedMessage.count : Self.endOfArmourHeader(text, from: kind)
+                    let after =
+                        isMarkup
+                        ? kind + Self.signedMessage.count : Self.endOfArmourHeader(text, from: kind)
                     removals.append(TextEdit(range: index..<after, replacement: []))
                     signed = after
                     index = after
-                } else if let name = [Self.signature, Self.publicKey].first(where: { Self.starts(text, at: kind, with: $0) }) {
-                    guard let after = Self.endOfBlock(text, from: kind, name, isMarkup: isMarkup) else {
+                } else if let name = [Self.signature, Self.publicKey].first(where: {
+                    Self.starts(text, at: kind, with: $0)
+                }) {
+                    guard let after = Self.endOfBlock(text, from: kind, name, isMarkup: isMarkup)
+                    else {
                         if stretches.standing(at: index).isTyped {
                             isBroken = true
                             return
@@ -65,7 +73,9 @@ struct ArmouredBlocks {
                     removals.append(TextEdit(range: index..<after, replacement: []))
                     index = after
                 } else {
-                    if Self.starts(text, at: kind, with: Self.message), stretches.standing(at: index).isTyped {
+                    if Self.starts(text, at: kind, with: Self.message),
+                        stretches.standing(at: index).isTyped
+                    {
                         isEncrypted = true
                     }
                     index = kind
@@ -90,24 +100,31 @@ struct ArmouredBlocks {
     }
 
     /// The index after the empty line that ends the fields of a block.
-    private static func endOfArmourHeader(_ text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+    private static func endOfArmourHeader(
+        _ text: UnsafeBufferPointer<UInt8>, from start: Int
+    ) -> Int {
         var index = start
         while index < text.count {
             while index < text.count, text[index] != 0x0A { index += 1 }
             index = min(index + 1, text.count)
             if index < text.count, text[index] == 0x0A { return index + 1 }
-            if index + 1 < text.count, text[index] == 0x0D, text[index + 1] == 0x0A { return index + 2 }
+            if index + 1 < text.count, text[index] == 0x0D, text[index + 1] == 0x0A {
+                return index + 2
+            }
         }
         return index
     }
 
     /// The index after the last line of a block and its line break; nil if it has no last line.
-    private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8], isMarkup: Bool) -> Int? {
+    private static func endOfBlock(
+        _ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8], isMarkup: Bool
+    ) -> Int? {
         var index = start
         while index + end.count + name.count <= text.count {
             // The end of a quoted block further down does not end this block: the user's text
             // between them would be lost.
-            let isAtLineStart = text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
+            let isAtLineStart =
+                text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
             if isAtLineStart, text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end),
                 starts(text, at: index + end.count, with: name)
             {
@@ -129,19 +146,26 @@ struct ArmouredBlocks {
     }
 
     /// The edits, given in order, that are outside of all blocks.
-    static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit] {
+    static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit]
+    {
         text.withUnsafeBufferPointer { text in
             var rest = edits[...]
             var outside: [TextEdit] = []
             var opened: Int?
             var line = 0
             while line < text.count, !rest.isEmpty {
-                if opened == nil, starts(text, at: line, with: begin), !ofReply || !isRemoved(text, at: line + begin.count) {
+                if opened == nil, starts(text, at: line, with: begin),
+                    !ofReply || !isRemoved(text, at: line + begin.count)
+                {
                     opened = line
                 }
                 if let start = opened, starts(text, at: line, with: end) {
-                    while let first = rest.first, first.range.upperBound <= start { outside.append(rest.removeFirst()) }
-                    while let first = rest.first, first.range.lowerBound < line { rest.removeFirst() }
+                    while let first = rest.first, first.range.upperBound <= start {
+                        outside.append(rest.removeFirst())
+                    }
+                    while let first = rest.first, first.range.lowerBound < line {
+                        rest.removeFirst()
+                    }
                     opened = nil
                 }
                 while line < text.count, text[line] != 0x0A { line += 1 }
@@ -155,7 +179,9 @@ struct ArmouredBlocks {
         [signedMessage, signature, publicKey].contains { starts(text, at: kind, with: $0) }
     }
 
-    private static func starts(_ text: UnsafeBufferPointer<UInt8>, at index: Int, with mark: [UInt8]) -> Bool {
+    private static func starts(
+        _ text: UnsafeBufferPointer<UInt8>, at index: Int, with mark: [UInt8]
+    ) -> Bool {
         index + mark.count <= text.count && mark.indices.allSatisfy { text[index + $0] == mark[$0] }
     }
 }

@@ -25,13 +25,16 @@ enum Base64Sextets {
     /// - Parameter output: is overwritten; must have room for three octets per four sextets, and
     ///   two more.
     @inline(__always)
-    static func decode(_ sextets: OctetBuffer, from start: Int, to end: Int, into output: OctetBuffer) {
+    static func decode(
+        _ sextets: OctetBuffer, from start: Int, to end: Int, into output: OctetBuffer
+    ) {
         let (input, result) = (sextets.base, output.base)
         var count = 0
         var index = start
         while index + 4 <= end {
             let group =
-                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6
+                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(
+                    input[index + 2]) << 6
                 | UInt32(input[index + 3])
             result[count] = UInt8(truncatingIfNeeded: group >> 16)
             result[count + 1] = UInt8(truncatingIfNeeded: group >> 8)

@@ -17,14 +17,17 @@ extension BodyRewriter {
     func rewritePicture(_ part: MIMEPart, in work: inout Work) -> Result? {
         let raw = work.bytes[part.bodyRange]
         guard let head = part.transferEncoding.decode(raw.prefix(Self.pictureHead)),
-            PictureMetadata.kind(of: head.bytes) != nil, let decoded = part.transferEncoding.decode(raw)?.bytes,
+            PictureMetadata.kind(of: head.bytes) != nil,
+            let decoded = part.transferEncoding.decode(raw)?.bytes,
             let stripped = PictureMetadata.stripped(decoded)
         else { return nil }
         budget.charge(decoded.count * Self.pictureWork)
         if stripped == decoded { return unchanged(part, .picture) }
         work.notes.hasMetadata = true
         let encoding = part.transferEncoding
-        let bytes = encoding.isIdentity ? stripped : TextCoding.ending(like: raw, encoding.encode(stripped) ?? stripped)
+        let bytes =
+            encoding.isIdentity
+            ? stripped : TextCoding.ending(like: raw, encoding.encode(stripped) ?? stripped)
         return Result(pieces: [bytes[...]], map: StretchMap(bytes.count, .picture))
     }
 
@@ -34,13 +37,18 @@ extension BodyRewriter {
 
     /// Keeps a part unchanged, for the check to search, unless it proves to be text under another
     /// type.
-    func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
+    func lookInto(
+        _ part: MIMEPart, in work: inout Work, _ title: PartTitle
+    ) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
-        let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
+        let isTextInUnknownEncoding =
+            part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         func disguised() -> DecodedText? {
             guard PartKind.mayBeText(part) || isTextInUnknownEncoding else { return nil }
             // A part that cannot be decoded is text only if it reads like text.
-            if case .unknown(let name) = part.transferEncoding, UUEncoding.isMeant(by: name) || !FileSearch.isReadable(raw) {
+            if case .unknown(let name) = part.transferEncoding,
+                UUEncoding.isMeant(by: name) || !FileSearch.isReadable(raw)
+            {
                 return nil
             }
             return TextCoding.disguised(raw, encoding: part.transferEncoding)
@@ -50,11 +58,13 @@ extension BodyRewriter {
             // A message of the team's that is declared as a file.
             if place == .body, isMessageOfTeam(decoded.bytes) { place = .quoted }
             let stretches = Stretches(decoded.bytes, syntax: .plain, place: place)
-            var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: isNeutral ? stretches.neutral : stretches)
+            var reading = TextCoding.Reading(
+                utf8: decoded.bytes, stretches: isNeutral ? stretches.neutral : stretches)
             charge(decoded.bytes.count)
             let bytes = TextCoding.rewriteDisguised(decoded, &reading, with: text)
             var result = written(
-                bytes.map { .changed($0, charset: nil, encoding: nil) } ?? .unchanged, part, reading, in: &work)
+                bytes.map { .changed($0, charset: nil, encoding: nil) } ?? .unchanged, part,
+                reading, in: &work)
             result.isOfTeam = place == .quoted
             return result
         }
@@ -66,7 +76,10 @@ extension BodyRewriter {
     private func isMessageOfTeam(_ octets: [UInt8]) -> Bool {
         let head = octets.prefix(MIMEPart.maximumHeaderSize)
         let header = HeaderSection.parse(head).header
-        let known: FieldNameSet = ["from", "to", "subject", "date", "message-id", "received", "mime-version", "content-type"]
+        let known: FieldNameSet = [
+            "from", "to", "subject", "date", "message-id", "received", "mime-version",
+            "content-type",
+        ]
         guard header.fields.prefix(20).count(where: known.contains) >= 2 else { return false }
         budget.charge(head.count * 4)
         return text.names.isOfTeam(header)
@@ -93,10 +106,13 @@ extension BodyRewriter {
     }
 
     /// A message's types and charsets are used in the answer and the log, and may have any content.
-    private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
+    private func clean(_ words: String) -> String {
+        isClean(Array(words.utf8)) ? words : "an attachment"
+    }
 
     /// Whether a name contains nothing that the rewriting hides or the leak check finds.
     private func isClean(_ name: [UInt8]) -> Bool {
-        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !files.isInName(name)
+        text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil
+            && !files.isInName(name)
     }
 }

@@ -31,7 +31,8 @@ package struct RewrittenBody {
 /// something, and check the leak check.
 protocol BodyRewriting {
     /// - Parameters:
-    ///   - header: the header section of the message; only its Content-* fields and those of its thread are read.
+    ///   - header: the header section of the message; only its Content-* fields and those of
+    ///     its thread are read.
     ///   - body: everything after the empty line, line ends as CRLF.
     /// - Throws: `550 5.7.7` if a name is in a part that cannot be rewritten, if a signature cannot
     ///   be removed, or if this takes too much work; `550 5.7.4` if a part is encrypted.
@@ -63,7 +64,8 @@ package struct BodyRewriter: BodyRewriting {
         /// Whether an address of the user is in the name of a file. Works even if the budget is
         /// spent.
         func isInName(_ name: [UInt8]) -> Bool {
-            FileSearch(LeakNames(names), work: WorkBudget(limit: .max)).finds(in: name[...], .eightBit)
+            FileSearch(LeakNames(names), work: WorkBudget(limit: .max)).finds(
+                in: name[...], .eightBit)
         }
     }
 
@@ -73,8 +75,12 @@ package struct BodyRewriter: BodyRewriting {
     /// Levels of encoded messages that are opened. Deeper ones are searched, but not rewritten.
     private static let maximumNesting = 4
 
-    package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
-        guard !text.isOverfull else { throw .unrewritable(part: "more addresses in the header than can be searched for") }
+    package func rewrite(
+        content header: HeaderSection, body: [UInt8]
+    ) throws(Refusal) -> RewrittenBody {
+        guard !text.isOverfull else {
+            throw .unrewritable(part: "more addresses in the header than can be searched for")
+        }
         let root = MIMEPart.parse(header: header, body: body)
         var rewriter = self
         rewriter.text.contentIDs = ContentIDs(of: root, names: text.names)
@@ -90,32 +96,52 @@ package struct BodyRewriter: BodyRewriting {
 
     private func rewrite(_ root: MIMEPart, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         let isAnswer = holdsCalendarAnswer(root, in: body)
-        var work = Work(bytes: body, nesting: 0, place: text.names.isAutomatic || isAnswer ? .whole : .body)
+        var work = Work(
+            bytes: body, nesting: 0, place: text.names.isAutomatic || isAnswer ? .whole : .body)
         let result = try rewrite(root, in: &work, PartTitle(place: .messageText))
         let place = headerPlace(work)
-        let fields = PartHeader.contentFields(of: root, with: result, place: place, text: text, work: budget)
-        guard !text.isOverfull else { throw .unrewritable(part: "more addresses of the relay than can be read") }
+        let fields = PartHeader.contentFields(
+            of: root, with: result, place: place, text: text, work: budget)
+        guard !text.isOverfull else {
+            throw .unrewritable(part: "more addresses of the relay than can be read")
+        }
         guard !budget.isSpent else { throw .tooMuchWork }
         var reasons: [RelayReason] = []
         if text.names.isAutomatic {
-            reasons.append(RelayReason(.automaticNeutral, "a program wrote it, so its addresses were removed"))
+            reasons.append(
+                RelayReason(.automaticNeutral, "a program wrote it, so its addresses were removed"))
         } else if work.notes.hasNeutral {
-            reasons.append(RelayReason(.quotationNeutral, "addresses, and the paths of links, were removed from quoted text"))
+            reasons.append(
+                RelayReason(
+                    .quotationNeutral,
+                    "addresses, and the paths of links, were removed from quoted text"))
         }
         switch text.search.mode {
         case .full: break
-        case .withoutWords: reasons.append(RelayReason(.typedBound, "many words like local parts, so none is searched for"))
-        case .neutral: reasons.append(RelayReason(.typedBound, "typed text has many addresses, so all were removed"))
+        case .withoutWords:
+            reasons.append(
+                RelayReason(.typedBound, "many words like local parts, so none is searched for"))
+        case .neutral:
+            reasons.append(
+                RelayReason(.typedBound, "typed text has many addresses, so all were removed"))
         }
         if work.notes.hasRemoved {
-            reasons.append(RelayReason(.quotationRemoved, "quoted text that cannot be written again was removed"))
+            reasons.append(
+                RelayReason(
+                    .quotationRemoved, "quoted text that cannot be written again was removed"))
         }
-        if work.notes.hasAnswer { reasons.append(RelayReason(.calendarRebuilt, "the answer of a calendar was written again")) }
-        if work.notes.hasMetadata { reasons.append(RelayReason(.pictureMetadata, "pictures lost their metadata")) }
+        if work.notes.hasAnswer {
+            reasons.append(
+                RelayReason(.calendarRebuilt, "the answer of a calendar was written again"))
+        }
+        if work.notes.hasMetadata {
+            reasons.append(RelayReason(.pictureMetadata, "pictures lost their metadata"))
+        }
         return RewrittenBody(
             contentFields: fields, body: result.pieces, reasons: reasons, map: result.map,
             refusal: { [kept = files.kept] in refusal(kept[$0].part, kept[$0].title) },
-            isOfProgram: place != .typed, hidesWords: text.search.mode == .full, countedAddresses: text.search.seen)
+            isOfProgram: place != .typed, hidesWords: text.search.mode == .full,
+            countedAddresses: text.search.seen)
     }
 
     /// The message during its rewriting.
@@ -130,7 +156,9 @@ package struct BodyRewriter: BodyRewriting {
     }
 
     /// The place of the fields of parts.
-    func headerPlace(_ work: Work) -> TextPlace { work.place != .body ? work.place : isNeutral ? .whole : .typed }
+    func headerPlace(_ work: Work) -> TextPlace {
+        work.place != .body ? work.place : isNeutral ? .whole : .typed
+    }
 
     /// Whether typed text is treated like quoted text.
     var isNeutral: Bool { text.search.mode == .neutral && !isCounting }
@@ -139,7 +167,9 @@ package struct BodyRewriter: BodyRewriting {
     var isCounting: Bool { text.search.isCounting }
 
     /// Charges the budget for the reading of a text.
-    func charge(_ octets: Int) { budget.charge(octets * (isCounting ? Self.formWork : Self.textWork)) }
+    func charge(_ octets: Int) {
+        budget.charge(octets * (isCounting ? Self.formWork : Self.textWork))
+    }
 
     /// The changes, for the reasons; by form alone.
     struct Notes {
@@ -169,7 +199,9 @@ package struct BodyRewriter: BodyRewriting {
 
     // MARK: The tree
 
-    private func rewrite(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
+    private func rewrite(
+        _ part: MIMEPart, in work: inout Work, _ title: PartTitle
+    ) throws(Refusal) -> Result {
         try rewrite(part, CryptographicPart(part, in: work.bytes), in: &work, title)
     }
 
@@ -190,8 +222,12 @@ package struct BodyRewriter: BodyRewriting {
         case nil: break
         }
         if let nested = part.children.first { return try rewriteMessage(part, nested, in: &work) }
-        let isMessage = type.matches("message", "rfc822") || type.matches("message", "global") || type.matches("message", "news")
-        if isMessage, !part.transferEncoding.isIdentity { return try rewriteEncodedMessage(part, in: &work, title) }
+        let isMessage =
+            type.matches("message", "rfc822") || type.matches("message", "global")
+            || type.matches("message", "news")
+        if isMessage, !part.transferEncoding.isIdentity {
+            return try rewriteEncodedMessage(part, in: &work, title)
+        }
         if PartKind.isText(type) { return try rewriteText(part, in: &work, title) }
         if let picture = rewritePicture(part, in: &work) { return picture }
         return try lookInto(part, in: &work, title)
@@ -199,11 +235,17 @@ package struct BodyRewriter: BodyRewriting {
 
     private func rewriteMultipart(_ part: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
         let kinds = part.children.map { CryptographicPart($0, in: work.bytes) }
-        if part.isComposite, kinds.indices.allSatisfy({ isRemovable(part.children[$0], kinds[$0], number: $0, of: part) }) {
+        if part.isComposite,
+            kinds.indices.allSatisfy({
+                isRemovable(part.children[$0], kinds[$0], number: $0, of: part)
+            })
+        {
             throw signed(part.children[0], PartTitle(place: .part(0, of: part)))
         }
         let boundary = Boundary(
-            part.contentType, attached: work.isAttached ? "\(work.nesting) \(part.bodyRange.lowerBound)" : nil, text: text)
+            part.contentType,
+            attached: work.isAttached ? "\(work.nesting) \(part.bodyRange.lowerBound)" : nil,
+            text: text)
         let quoted = quotedAlternatives(of: part, in: work)
         var output = PieceBuilder(work.bytes)
         var position = part.bodyRange.lowerBound
@@ -221,13 +263,15 @@ package struct BodyRewriter: BodyRewriting {
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let place = work.place
             if quoted.contains(number) { work.place = .quoted }
-            let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
+            let result = try rewrite(
+                child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
             // A picture of a quotation returns under the name that the team gave it.
             let isPicture = number > 0 && part.contentType.matches("multipart", "related")
             let headerPlace = isPicture || result.isOfTeam ? .whole : headerPlace(work)
             append(
                 child, result,
-                fields: PartHeader.partFields(of: child, with: result, place: headerPlace, text: text, work: budget),
+                fields: PartHeader.partFields(
+                    of: child, with: result, place: headerPlace, text: text, work: budget),
                 place: headerPlace, to: &output, in: work)
             work.place = place
             position = child.bodyRange.upperBound
@@ -252,7 +296,9 @@ package struct BodyRewriter: BodyRewriting {
 
     /// Whether a part is a key or a signature. In a multipart/signed, the signature has the type in
     /// `protocol` (RFC 1847 section 2.1).
-    private func isRemovable(_ child: MIMEPart, _ kind: CryptographicPart?, number: Int, of part: MIMEPart) -> Bool {
+    private func isRemovable(
+        _ child: MIMEPart, _ kind: CryptographicPart?, number: Int, of part: MIMEPart
+    ) -> Bool {
         if kind == .removable { return true }
         guard number > 0, part.contentType.matches("multipart", "signed"),
             let type = part.contentType.parameters["protocol"]?.lowercased()
@@ -263,7 +309,9 @@ package struct BodyRewriter: BodyRewriting {
     /// The parts of a multipart/alternative that are treated as quoted: if some show a quotation,
     /// those that show none.
     private func quotedAlternatives(of part: MIMEPart, in work: Work) -> Set<Int> {
-        guard work.place == .body, part.contentType.matches("multipart", "alternative"), part.children.count > 1 else {
+        guard work.place == .body, part.contentType.matches("multipart", "alternative"),
+            part.children.count > 1
+        else {
             return []
         }
         let shown = part.children.map { showsQuotation($0, in: work) }
@@ -273,7 +321,8 @@ package struct BodyRewriter: BodyRewriting {
         let fewest = shown.compactMap { $0?.typed }.min() ?? 0
         return Set(
             shown.indices.filter { number in
-                shown[number].map { !$0.isQuoting || $0.typed > fewest + fewest / 4 + Self.unequal } ?? false
+                shown[number].map { !$0.isQuoting || $0.typed > fewest + fewest / 4 + Self.unequal }
+                    ?? false
             })
     }
 
@@ -293,10 +342,13 @@ package struct BodyRewriter: BodyRewriting {
         var shown: Shown?
         for child in part.children {
             guard let one = showsQuotation(child, in: work) else { continue }
-            shown = Shown(isQuoting: one.isQuoting || shown?.isQuoting == true, typed: one.typed + (shown?.typed ?? 0))
+            shown = Shown(
+                isQuoting: one.isQuoting || shown?.isQuoting == true,
+                typed: one.typed + (shown?.typed ?? 0))
         }
         guard !part.isComposite, PartKind.isText(part.contentType), !PartKind.isContentLines(part),
-            !PartKind.isHeaderFields(part.contentType), let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange])
+            !PartKind.isHeaderFields(part.contentType),
+            let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange])
         else { return shown }
         budget.charge(decoded.bytes.count * Self.formWork)
         let reading = TextCoding.read(decoded, part: part, place: .body)
@@ -312,7 +364,8 @@ package struct BodyRewriter: BodyRewriting {
     /// its body follows.
     /// - Parameter place: the place of its fields.
     private func append(
-        _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, place: TextPlace, to output: inout PieceBuilder, in work: Work
+        _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, place: TextPlace,
+        to output: inout PieceBuilder, in work: Work
     ) {
         if let fields {
             let header = HeaderSection(fields).serialized
@@ -331,7 +384,11 @@ package struct BodyRewriter: BodyRewriting {
             output.copy(part.headerRange, PartHeader.map(of: part, place: place, text: text))
             output.copy(part.headerRange.upperBound..<part.bodyRange.lowerBound, .made)
         }
-        if let pieces = result.pieces { output.append(pieces, result.map) } else { output.copy(part.bodyRange, result.map) }
+        if let pieces = result.pieces {
+            output.append(pieces, result.map)
+        } else {
+            output.copy(part.bodyRange, result.map)
+        }
     }
 
     /// Writes text outside of all parts. No program shows it, and the user's own program writes
@@ -339,7 +396,9 @@ package struct BodyRewriter: BodyRewriting {
     private func writeLoose(_ range: Range<Int>, to output: inout PieceBuilder, in work: Work) {
         let octets = Array(work.bytes[range])
         let edits = text.edits(octets, place: .whole)
-        output.write(edits.isEmpty ? nil : edits.applied(to: octets), inPlaceOf: range, edits.isAnyMade ? .made : .neutral)
+        output.write(
+            edits.isEmpty ? nil : edits.applied(to: octets), inPlaceOf: range,
+            edits.isAnyMade ? .made : .neutral)
     }
 
     // MARK: Messages within messages
@@ -352,26 +411,35 @@ package struct BodyRewriter: BodyRewriting {
         if work.place != .quoted, text.names.isOfTeam(header) { work.place = .quoted }
     }
 
-    private func rewriteMessage(_ part: MIMEPart, _ nested: MIMEPart, in work: inout Work) throws(Refusal) -> Result {
+    private func rewriteMessage(
+        _ part: MIMEPart, _ nested: MIMEPart, in work: inout Work
+    ) throws(Refusal) -> Result {
         var output = PieceBuilder(work.bytes)
         output.copy(part.bodyRange.lowerBound..<nested.headerRange.lowerBound, .made)
         let (place, wasAttached) = (work.place, work.isAttached)
         enter(nested.header, &work)
         let result = try rewrite(nested, in: &work, PartTitle(place: .attachedMessageText))
-        let fields = PartHeader.messageFields(of: nested, with: result, place: headerPlace(work), text: text, work: budget)
+        let fields = PartHeader.messageFields(
+            of: nested, with: result, place: headerPlace(work), text: text, work: budget)
         append(nested, result, fields: fields, place: headerPlace(work), to: &output, in: work)
         let isOfTeam = work.place == .quoted
         (work.place, work.isAttached) = (place, wasAttached)
-        output.copy(nested.bodyRange.upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound), .made)
+        output.copy(
+            nested.bodyRange
+                .upperBound..<max(nested.bodyRange.upperBound, part.bodyRange.upperBound), .made)
         return Result(pieces: output.pieces, isOfTeam: isOfTeam, map: output.map)
     }
 
-    private func rewriteEncodedMessage(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
-        guard work.nesting < Self.maximumNesting, let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange]),
+    private func rewriteEncodedMessage(
+        _ part: MIMEPart, in work: inout Work, _ title: PartTitle
+    ) throws(Refusal) -> Result {
+        guard work.nesting < Self.maximumNesting,
+            let decoded = part.transferEncoding.decode(work.bytes[part.bodyRange]),
             decoded.defects.isSubset(of: TextCoding.harmless)
         else { return try lookInto(part, in: &work, title) }
         let message = Message.parse(decoded.bytes)
-        var inner = Work(bytes: decoded.bytes, nesting: work.nesting + 1, place: work.place, notes: work.notes)
+        var inner = Work(
+            bytes: decoded.bytes, nesting: work.nesting + 1, place: work.place, notes: work.notes)
         let root = MIMEPart.parse(message)
         enter(root.header, &inner)
         let result = try rewrite(root, in: &inner, PartTitle(place: .attachedMessageText))
@@ -379,7 +447,8 @@ package struct BodyRewriter: BodyRewriting {
         var output = PieceBuilder(decoded.bytes)
         append(
             root, result,
-            fields: PartHeader.messageFields(of: root, with: result, place: headerPlace(inner), text: text, work: budget),
+            fields: PartHeader.messageFields(
+                of: root, with: result, place: headerPlace(inner), text: text, work: budget),
             place: headerPlace(inner), to: &output, in: inner)
         guard let pieces = output.pieces else {
             var result = unchanged(part, .message(part.transferEncoding, output.map))
@@ -387,7 +456,8 @@ package struct BodyRewriter: BodyRewriting {
             return result
         }
         let bytes = pieces.reduce(into: [UInt8]()) { $0 += $1 }
-        let encoded = TextCoding.ending(like: work.bytes[part.bodyRange], part.transferEncoding.encode(bytes) ?? bytes)
+        let encoded = TextCoding.ending(
+            like: work.bytes[part.bodyRange], part.transferEncoding.encode(bytes) ?? bytes)
         return Result(
             pieces: [encoded[...]], isOfTeam: inner.place == .quoted,
             map: StretchMap(encoded.count, .message(part.transferEncoding, output.map)))

@@ -16,14 +16,18 @@ struct Boundary {
     ///   compared with the inbox.
     init(_ type: ContentType, attached: String?, text: TextRewriter) {
         old = type.boundary ?? []
-        guard !old.isEmpty, attached != nil || Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName) != nil else {
+        guard !old.isEmpty,
+            attached != nil || Self.mayTell(old, text.names)
+                || text.rewrite(old, syntax: .fileName) != nil
+        else {
             new = nil
             contentType = nil
             return
         }
         // The new boundary contains nothing of the old one, which may be a guess. A key makes it,
         // so that no one can test guesses of the old one.
-        let seed = text.names.hide(id: attached.map { Array("boundary \($0)".utf8) } ?? Array("boundary ".utf8) + old)
+        let seed = text.names.hide(
+            id: attached.map { Array("boundary \($0)".utf8) } ?? Array("boundary ".utf8) + old)
         let made = Array("=_".utf8) + Base32.encode(SHA256.hash(seed)).prefix(32)
         new = made
         var changed = type
@@ -39,16 +43,23 @@ struct Boundary {
         {
             return true
         }
-        return boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }
-            .contains {
-                word in
-                guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last
-                else {
-                    return false
-                }
-                return last.count >= 2 && last.allSatisfy(\.isASCIILetter)
-                    && !SharedProviders.isBelow(String(decoding: word, as: UTF8.self).lowercased()) && names.mayTell(host: word)
+        return boundary.split {
+            !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".")
+                || $0 == UInt8(ascii: "-"))
+        }
+        .contains {
+            word in
+            guard
+                let last = word.split(
+                    separator: UInt8(ascii: "."), omittingEmptySubsequences: false
+                ).dropFirst().last
+            else {
+                return false
             }
+            return last.count >= 2 && last.allSatisfy(\.isASCIILetter)
+                && !SharedProviders.isBelow(String(decoding: word, as: UTF8.self).lowercased())
+                && names.mayTell(host: word)
+        }
     }
 
     /// Copies a range of delimiter lines, with the new boundary if there is one.

@@ -20,7 +20,8 @@ package struct ContentIDs {
     /// The ids of all parts below a root.
     init(of root: MIMEPart, names: ReplyNames) {
         for part in root.flattened {
-            guard let field = part.header.first("Content-ID"), let id = MessageIDs.ids(in: field.rawValue).first,
+            guard let field = part.header.first("Content-ID"),
+                let id = MessageIDs.ids(in: field.rawValue).first,
                 let at = id.lastIndex(of: UInt8(ascii: "@")), names.mayTell(host: id[(at + 1)...])
             else { continue }
             hidden[id] = names.hide(id: id)
@@ -33,7 +34,9 @@ package struct ContentIDs {
     /// unchanged.
     func outward(_ value: some Collection<UInt8>) -> [UInt8]? {
         guard !isEmpty else { return nil }
-        if let id = MessageIDs.ids(in: value).first { return hidden[id].map { [UInt8(ascii: "<")] + $0 + [UInt8(ascii: ">")] } }
+        if let id = MessageIDs.ids(in: value).first {
+            return hidden[id].map { [UInt8(ascii: "<")] + $0 + [UInt8(ascii: ">")] }
+        }
         return hidden[Array(value)]
     }
 
@@ -43,7 +46,8 @@ package struct ContentIDs {
         var edits: [TextEdit] = []
         var index = 0
         while index + 4 < text.count {
-            guard text[index] | 0x20 == UInt8(ascii: "c"), text[index + 1] | 0x20 == UInt8(ascii: "i"),
+            guard text[index] | 0x20 == UInt8(ascii: "c"),
+                text[index + 1] | 0x20 == UInt8(ascii: "i"),
                 text[index + 2] | 0x20 == UInt8(ascii: "d"),
                 text[index + 3] == UInt8(ascii: ":")
             else {
@@ -52,13 +56,18 @@ package struct ContentIDs {
             }
             let start = index + 4
             var end = start
-            while end < text.count, end - start < Self.maximumLength, text[end] > 0x20, !"\"<>()[]\\,".utf8.contains(text[end]) {
+            while end < text.count, end - start < Self.maximumLength, text[end] > 0x20,
+                !"\"<>()[]\\,".utf8.contains(text[end])
+            {
                 end += 1
             }
             // An apostrophe may belong to the id, or end the attribute.
             let quoted = text[start..<end].firstIndex(of: UInt8(ascii: "'")) ?? end
             for stop in Set([quoted, end]).sorted(by: >) {
-                guard let id = hidden[Array(text[start..<stop])] ?? hidden[MailtoURI.percentDecoded(text[start..<stop])] else {
+                guard
+                    let id = hidden[Array(text[start..<stop])]
+                        ?? hidden[MailtoURI.percentDecoded(text[start..<stop])]
+                else {
                     continue
                 }
                 edits.append(TextEdit(range: start..<stop, replacement: id))

@@ -27,7 +27,8 @@ enum ContentLines {
             starts.reserveCapacity(text.count)
             var index = 0
             while index < text.count {
-                let isCRLF = text[index] == 0x0D && index + 1 < text.count && text[index + 1] == 0x0A
+                let isCRLF =
+                    text[index] == 0x0D && index + 1 < text.count && text[index + 1] == 0x0A
                 let width = isCRLF ? 2 : text[index] == 0x0A ? 1 : 0
                 if width > 0, index + width < text.count, text[index + width].isWhiteSpace {
                     index += width + 1
@@ -64,7 +65,8 @@ enum ContentLines {
         func folded(_ edit: TextEdit) -> TextEdit {
             let last = Int(starts[edit.range.upperBound - 1])
             return TextEdit(
-                range: Int(starts[edit.range.lowerBound])..<(last + 1), replacement: edit.replacement, isWeak: edit.isWeak,
+                range: Int(starts[edit.range.lowerBound])..<(last + 1),
+                replacement: edit.replacement, isWeak: edit.isWeak,
                 isMade: edit.isMade)
         }
     }
@@ -94,7 +96,9 @@ enum ContentLines {
         var start = 0
         while start < text.count {
             let end = foldedLineEnd(in: text, from: start)
-            let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ";") }
+            let name = text[start..<end].prefix {
+                $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ";")
+            }
             let last = name.lastIndex(of: UInt8(ascii: ".")).map { name[($0 + 1)...] } ?? name
             if last.map(\.asciiLowercased).elementsEqual("key".utf8) {
                 edits.append(TextEdit(range: start..<end, replacement: []))
@@ -115,7 +119,8 @@ enum ContentLines {
                 let edit = edits[index]
                 inside.append(
                     TextEdit(
-                        range: (edit.range.lowerBound - range.lowerBound)..<(edit.range.upperBound - range.lowerBound),
+                        range: (edit.range.lowerBound - range.lowerBound)..<(edit.range.upperBound
+                            - range.lowerBound),
                         replacement: edit.replacement))
                 index += 1
             }
@@ -123,13 +128,16 @@ enum ContentLines {
             if physicalLines(line).allSatisfy({ $0 <= lineLength }) {
                 output += inside.map {
                     TextEdit(
-                        range: ($0.range.lowerBound + range.lowerBound)..<($0.range.upperBound + range.lowerBound),
+                        range: ($0.range.lowerBound + range.lowerBound)..<($0.range.upperBound
+                            + range.lowerBound),
                         replacement: $0.replacement)
                 }
             } else {
                 output.append(
                     TextEdit(
-                        range: range, replacement: fold(unfold(line), lineBreak: text.contains(0x0D) ? [0x0D, 0x0A] : [0x0A])))
+                        range: range,
+                        replacement: fold(
+                            unfold(line), lineBreak: text.contains(0x0D) ? [0x0D, 0x0A] : [0x0A])))
             }
         }
         return output
@@ -153,7 +161,9 @@ enum ContentLines {
     }
 
     private static func physicalLines(_ line: [UInt8]) -> [Int] {
-        line.split(separator: 0x0A, omittingEmptySubsequences: false).map { $0.last == 0x0D ? $0.count - 1 : $0.count }
+        line.split(separator: 0x0A, omittingEmptySubsequences: false).map {
+            $0.last == 0x0D ? $0.count - 1 : $0.count
+        }
     }
 
     private static func unfold(_ line: [UInt8]) -> [UInt8] {

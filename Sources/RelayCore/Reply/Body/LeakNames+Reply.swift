@@ -14,8 +14,11 @@ extension LeakNames {
             let address = inbox.revealed
             let canonical = names.providers.canonical(address)
             var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
-            domains += domains.flatMap { [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 } }
-            let locals = CanonicalForms.lowercased(address.localPart).union(CanonicalForms.lowercased(canonical.localPart))
+            domains += domains.flatMap {
+                [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 }
+            }
+            let locals = CanonicalForms.lowercased(address.localPart).union(
+                CanonicalForms.lowercased(canonical.localPart))
             let ignoresDots = names.providers.ignoresDots(canonical.domain)
             for local in locals {
                 for domain in Set(domains.flatMap(CanonicalForms.lowercased)) {
@@ -35,7 +38,8 @@ extension LeakNames {
             let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)
             return { word, index in
                 word.withUnsafeBufferPointer {
-                    own.find(around: index, in: $0, joins: { _ in true }, isApart: { _ in false }) != nil
+                    own.find(around: index, in: $0, joins: { _ in true }, isApart: { _ in false })
+                        != nil
                 }
             }
         }

@@ -4,7 +4,8 @@ import InternetMessage
 
 enum PartKind {
     private static let textApplications: Set<String> = [
-        "ics", "json", "xml", "xhtml+xml", "javascript", "ecmascript", "x-javascript", "vcard", "x-vcard", "rtf", "sql", "yaml",
+        "ics", "json", "xml", "xhtml+xml", "javascript", "ecmascript", "x-javascript", "vcard",
+        "x-vcard", "rtf", "sql", "yaml",
         "x-yaml",
         "toml", "x-sh", "x-ics", "ld+json", "rss+xml", "atom+xml", "x-www-form-urlencoded",
     ]
@@ -12,7 +13,9 @@ enum PartKind {
     /// Whether the body is text that can be rewritten. A `message/…` that was not parsed is fields
     /// and text.
     static func isText(_ type: ContentType) -> Bool {
-        if type.matches("text") || type.matches("message") || type.matches("multipart") { return true }
+        if type.matches("text") || type.matches("message") || type.matches("multipart") {
+            return true
+        }
         if type.subtype.hasSuffix("+xml") || type.subtype.hasSuffix("+json") { return true }
         guard type.matches("application") else { return false }
         return textApplications.contains(type.subtype)
@@ -20,7 +23,8 @@ enum PartKind {
 
     static func syntax(_ type: ContentType) -> TextSyntax {
         let isMarkup =
-            ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml") || holdsHTML(type.subtype)
+            ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml")
+            || holdsHTML(type.subtype)
         return isMarkup ? .markup : .plain
     }
 
@@ -38,13 +42,15 @@ enum PartKind {
     /// Whether lines are folded as in iCalendar and vCard (RFC 5545 section 3.1, RFC 6350 section
     /// 3.2).
     static func isContentLines(_ type: ContentType) -> Bool {
-        ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(type.subtype)
+        ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(
+            type.subtype)
     }
 
     /// The same for a part. In a forward, the name of its file can also make a text a calendar.
     static func isContentLines(_ part: MIMEPart) -> Bool {
         isContentLines(part.contentType)
-            || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
+            || (isCalendar(part)
+                && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
     }
 
     /// Whether the body is text that no user writes: a drawing, or a calendar in a form for
@@ -57,7 +63,11 @@ enum PartKind {
     /// calendar programs.
     static func isCalendar(_ part: MIMEPart) -> Bool {
         let type = part.contentType
-        if ["calendar", "x-vcalendar", "ics", "x-ics", "calendar+xml", "calendar+json"].contains(type.subtype) { return true }
+        if ["calendar", "x-vcalendar", "ics", "x-ics", "calendar+xml", "calendar+json"].contains(
+            type.subtype)
+        {
+            return true
+        }
         guard !type.matches("multipart"), !type.matches("message") else { return false }
         let name = (part.fileName ?? "").lowercased()
         return [".ics", ".ical", ".icalendar", ".vcs", ".ifb"].contains { name.hasSuffix($0) }
@@ -72,7 +82,9 @@ enum PartKind {
     }
 
     /// Whether the body is a vCard, in which a property may be a key (RFC 6350 section 6.8.1).
-    static func isVCard(_ type: ContentType) -> Bool { ["vcard", "x-vcard", "directory"].contains(type.subtype) }
+    static func isVCard(_ type: ContentType) -> Bool {
+        ["vcard", "x-vcard", "directory"].contains(type.subtype)
+    }
 
     /// Whether the body is header fields: of a message, or of a report about one.
     static func isHeaderFields(_ type: ContentType) -> Bool {
@@ -84,7 +96,8 @@ enum PartKind {
     static func isReport(_ type: ContentType) -> Bool {
         guard type.matches("message") else { return false }
         return [
-            "delivery-status", "global-delivery-status", "disposition-notification", "global-disposition-notification",
+            "delivery-status", "global-delivery-status", "disposition-notification",
+            "global-disposition-notification",
             "feedback-report", "tracking-status",
         ].contains(type.subtype)
     }
@@ -93,12 +106,17 @@ enum PartKind {
     /// often are.
     static func mayBeText(_ part: MIMEPart) -> Bool {
         let type = part.contentType
-        if type.matches("application", "octet-stream") || type.matches("application", "x-unknown") { return true }
-        guard !type.matches("image"), !type.matches("audio"), !type.matches("video"), !type.subtype.contains("pgp"),
+        if type.matches("application", "octet-stream") || type.matches("application", "x-unknown") {
+            return true
+        }
+        guard !type.matches("image"), !type.matches("audio"), !type.matches("video"),
+            !type.subtype.contains("pgp"),
             !type.subtype.contains("pkcs7"), !type.subtype.contains("signature")
         else { return false }
         let name = (part.fileName ?? "").lowercased()
-        return [".txt", ".ics", ".vcf", ".eml", ".csv", ".htm", ".html", ".md", ".log", ".xml", ".json"].contains {
+        return [
+            ".txt", ".ics", ".vcf", ".eml", ".csv", ".htm", ".html", ".md", ".log", ".xml", ".json",
+        ].contains {
             name.hasSuffix($0)
         }
     }

@@ -31,15 +31,19 @@ struct PartTitle {
     func words(_ part: MIMEPart, isClean: ([UInt8]) -> Bool) -> String {
         if let name = Self.fileName(of: part) {
             let decoded = EncodedWord.decode(Array(name.utf8)[...])
-            guard isClean(Array(name.utf8)), isClean(Array(decoded.utf8)) else { return "an attachment" }
+            guard isClean(Array(name.utf8)), isClean(Array(decoded.utf8)) else {
+                return "an attachment"
+            }
             let shown = decoded.prefix(Self.maximumLength).map { Self.isShown($0) ? $0 : "?" }
             return "\"" + String(shown) + (shown.count < decoded.count ? "..." : "") + "\""
         }
         let kind = Self.kind(of: part.contentType)
         return switch place {
-        case .messageText: PartKind.isText(part.contentType) ? "the message text" : "the message, \(kind)"
+        case .messageText:
+            PartKind.isText(part.contentType) ? "the message text" : "the message, \(kind)"
         case .attachedMessageText:
-            PartKind.isText(part.contentType) ? "the text of an attached message" : "an attached message, \(kind)"
+            PartKind.isText(part.contentType)
+                ? "the text of an attached message" : "an attached message, \(kind)"
         case .part(let index, let parent): "\(Self.ordinal(index, of: parent)), \(kind)"
         }
     }
@@ -57,16 +61,25 @@ struct PartTitle {
     /// `the second attachment`, counted among the parts of the same multipart. A text that programs
     /// show is called a part.
     private static func ordinal(_ index: Int, of parent: MIMEPart) -> String {
-        func isAttachment(_ part: MIMEPart) -> Bool { !part.contentType.matches("multipart") && !PartKind.isShown(part) }
-        guard isAttachment(parent.children[index]) else { return "the " + ordinal(index + 1) + " part" }
-        return "the " + ordinal(parent.children[...index].count(where: isAttachment)) + " attachment"
+        func isAttachment(_ part: MIMEPart) -> Bool {
+            !part.contentType.matches("multipart") && !PartKind.isShown(part)
+        }
+        guard isAttachment(parent.children[index]) else {
+            return "the " + ordinal(index + 1) + " part"
+        }
+        return "the " + ordinal(parent.children[...index].count(where: isAttachment))
+            + " attachment"
     }
 
     private static func ordinal(_ number: Int) -> String {
-        let words = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+        let words = [
+            "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+            "tenth",
+        ]
         if (1...words.count).contains(number) { return words[number - 1] }
         return "\(number)"
-            + (["st", "nd", "rd"].indices.contains(number % 10 - 1) && !(11...13).contains(number % 100)
+            + (["st", "nd", "rd"].indices.contains(number % 10 - 1)
+                && !(11...13).contains(number % 100)
                 ? ["st", "nd", "rd"][number % 10 - 1] : "th")
     }
 
@@ -76,7 +89,9 @@ struct PartTitle {
         switch type.type {
         case "text":
             return holds("calendar")
-                ? "a calendar entry" : holds("vcard", "directory") ? "a contact card" : holds("html") ? "a web page" : "a text"
+                ? "a calendar entry"
+                : holds("vcard", "directory")
+                    ? "a contact card" : holds("html") ? "a web page" : "a text"
         case "image": return "a picture"
         case "audio": return "a sound"
         case "video": return "a video"
@@ -86,7 +101,9 @@ struct PartTitle {
             if holds("tnef") { return "Outlook's own format" }
             if holds("spreadsheet", "excel") { return "a spreadsheet" }
             if holds("presentation", "powerpoint") { return "a presentation" }
-            if holds("wordprocessing", "msword", "opendocument.text", "rtf") { return "a text document" }
+            if holds("wordprocessing", "msword", "opendocument.text", "rtf") {
+                return "a text document"
+            }
             if holds("zip", "x-tar", "7z", "rar") { return "an archive" }
             if holds("pkcs7", "pgp", "signature") { return "a signature or key" }
             return "a file"

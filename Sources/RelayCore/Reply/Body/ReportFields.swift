@@ -7,15 +7,22 @@ enum ReportFields {
     /// Fields of reports that are sent (RFC 3464, 3798, 3885, 5965, 8098). The others show the path
     /// of a message through the user's provider.
     private static let passing: FieldNameSet = [
-        "original-envelope-id", "reporting-mta", "dsn-gateway", "arrival-date", "original-recipient", "final-recipient",
-        "x-actual-recipient", "action", "status", "remote-mta", "diagnostic-code", "last-attempt-date", "will-retry-until",
-        "reporting-ua", "mdn-gateway", "original-message-id", "disposition", "failure", "error", "warning", "feedback-type",
+        "original-envelope-id", "reporting-mta", "dsn-gateway", "arrival-date",
+        "original-recipient", "final-recipient",
+        "x-actual-recipient", "action", "status", "remote-mta", "diagnostic-code",
+        "last-attempt-date", "will-retry-until",
+        "reporting-ua", "mdn-gateway", "original-message-id", "disposition", "failure", "error",
+        "warning", "feedback-type",
         "user-agent", "version", "incidents",
     ]
-    private static let recipients: FieldNameSet = ["original-recipient", "final-recipient", "x-actual-recipient"]
+    private static let recipients: FieldNameSet = [
+        "original-recipient", "final-recipient", "x-actual-recipient",
+    ]
     /// Fields that name a machine after its type: `Reporting-MTA: dns; host` (RFC 3464 section
     /// 2.2.2).
-    private static let naming: FieldNameSet = ["reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway"]
+    private static let naming: FieldNameSet = [
+        "reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway",
+    ]
     /// Fields of a message from which a name next to an address is removed with it.
     private static let authors: FieldNameSet = ["from", "to", "cc", "sender", "reply-to"]
 
@@ -27,10 +34,16 @@ enum ReportFields {
         while start < text.count {
             let end = ContentLines.foldedLineEnd(in: text, from: start)
             let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 > 0x20 }
-            let isField = !name.isEmpty && name.endIndex < end && text[name.endIndex] == UInt8(ascii: ":")
+            let isField =
+                !name.isEmpty && name.endIndex < end && text[name.endIndex] == UInt8(ascii: ":")
             let value = isField ? text[(name.endIndex + 1)..<end] : []
             fields.append(
-                (isField ? HeaderField(name: String(decoding: name, as: UTF8.self), rawValue: Array(value)) : nil, start..<end))
+                (
+                    isField
+                        ? HeaderField(
+                            name: String(decoding: name, as: UTF8.self), rawValue: Array(value))
+                        : nil, start..<end
+                ))
             start = end
         }
         return fields
@@ -39,18 +52,22 @@ enum ReportFields {
     static func stretches(of text: [UInt8]) -> Stretches {
         var stretches = Stretches(.program)
         for (field, range) in fields(text) {
-            stretches.note(field.map(authors.contains) == true ? .attribution : .program, at: range.lowerBound)
+            stretches.note(
+                field.map(authors.contains) == true ? .attribution : .program, at: range.lowerBound)
         }
         return stretches
     }
 
     /// The given edits, and those that remove fields or reduce them to their name.
     /// - Parameter isOfMessage: whether the fields belong to a message, and not to a report.
-    static func edits(_ text: [UInt8], adding edits: [TextEdit], isOfMessage: Bool, text rewriter: TextRewriter) -> [TextEdit] {
+    static func edits(
+        _ text: [UInt8], adding edits: [TextEdit], isOfMessage: Bool, text rewriter: TextRewriter
+    ) -> [TextEdit] {
         var made: [TextEdit] = []
         for (field, range) in fields(text) {
             guard let field else { continue }
-            let isPassing = isOfMessage ? PartHeader.passesWithoutBody(field) : passing.contains(field)
+            let isPassing =
+                isOfMessage ? PartHeader.passesWithoutBody(field) : passing.contains(field)
             guard isPassing else {
                 made.append(TextEdit(range: range, replacement: []))
                 continue
@@ -58,12 +75,17 @@ enum ReportFields {
             guard !isOfMessage else { continue }
             let value = value(text, range)
             if recipients.contains(field) {
-                made.append(TextEdit(range: value, replacement: Array("rfc822;\(rewriter.names.relayAddress.wireForm)".utf8)))
+                made.append(
+                    TextEdit(
+                        range: value,
+                        replacement: Array("rfc822;\(rewriter.names.relayAddress.wireForm)".utf8)))
             } else if field.isNamed("Original-Message-ID") {
                 // The team's own ids return unchanged.
                 let ids = rewriter.outwardIDs?.outward(MessageIDs.ids(in: text[value])) ?? []
                 made.append(
-                    TextEdit(range: value, replacement: ids.first.map { [0x3C] + $0 + [0x3E] } ?? [], isMade: true))
+                    TextEdit(
+                        range: value, replacement: ids.first.map { [0x3C] + $0 + [0x3E] } ?? [],
+                        isMade: true))
             } else if field.isNamed("Reporting-UA") {
                 if let edit = host(text, value, isFirst: true) { made.append(edit) }
             } else if naming.contains(field), let edit = host(text, value, isFirst: false) {
@@ -73,7 +95,9 @@ enum ReportFields {
         guard !made.isEmpty else { return edits }
         var next = made[...]
         let others = edits.filter { edit in
-            while let first = next.first, first.range.upperBound <= edit.range.lowerBound { next.removeFirst() }
+            while let first = next.first, first.range.upperBound <= edit.range.lowerBound {
+                next.removeFirst()
+            }
             return next.first.map { !$0.range.overlaps(edit.range) } ?? true
         }
         return (made + others).sorted { $0.range.lowerBound < $1.range.lowerBound }
@@ -81,7 +105,9 @@ enum ReportFields {
 
     /// The value of a field, without white space at its ends.
     private static func value(_ text: [UInt8], _ field: Range<Int>) -> Range<Int> {
-        guard let colon = text[field].firstIndex(of: UInt8(ascii: ":")) else { return field.upperBound..<field.upperBound }
+        guard let colon = text[field].firstIndex(of: UInt8(ascii: ":")) else {
+            return field.upperBound..<field.upperBound
+        }
         let value = HeaderField.trim(text[(colon + 1)..<field.upperBound])
         return value.startIndex..<value.endIndex
     }
@@ -89,10 +115,15 @@ enum ReportFields {
     /// The name of a machine in such a field always becomes `localhost`. In `Reporting-UA: host;
     /// product` (RFC 8098 section 3.2.1) it comes first.
     private static func host(_ text: [UInt8], _ value: Range<Int>, isFirst: Bool) -> TextEdit? {
-        let pieces = text[value].split(separator: UInt8(ascii: ";"), maxSplits: 1).map { HeaderField.trim($0) }
-        guard pieces.count == 2, let host = isFirst ? pieces.first : pieces.last, !host.isEmpty, !host.contains(0x20) else {
+        let pieces = text[value].split(separator: UInt8(ascii: ";"), maxSplits: 1).map {
+            HeaderField.trim($0)
+        }
+        guard pieces.count == 2, let host = isFirst ? pieces.first : pieces.last, !host.isEmpty,
+            !host.contains(0x20)
+        else {
             return nil
         }
-        return TextEdit(range: host.startIndex..<host.endIndex, replacement: Array("localhost".utf8))
+        return TextEdit(
+            range: host.startIndex..<host.endIndex, replacement: Array("localhost".utf8))
     }
 }

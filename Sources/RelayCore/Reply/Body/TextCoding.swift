@@ -1,4 +1,5 @@
-// Decodes a text body from its transfer encoding and charset, and encodes it again, with all other octets unchanged.
+// Decodes a text body from its transfer encoding and charset, and encodes it again, with all
+// other octets unchanged.
 
 import InternetMessage
 import LeakSearch
@@ -17,7 +18,8 @@ enum TextCoding {
 
     /// Defects that still leave only one way to decode the body.
     static let harmless: Set<TransferDefect> = [
-        .trailingWhiteSpace, .lowercaseEscape, .longLine, .rawOctet, .trailingSoftBreak, .invalidEscape, .incompleteGroup,
+        .trailingWhiteSpace, .lowercaseEscape, .longLine, .rawOctet, .trailingSoftBreak,
+        .invalidEscape, .incompleteGroup,
         .nonZeroPaddingBits,
     ]
 
@@ -43,7 +45,9 @@ enum TextCoding {
                 guard standing.isTyped else { return }
                 var start = range.lowerBound
                 while let first = next.first, first.lowerBound < range.upperBound {
-                    if first.lowerBound > start { typed.append(Array(text[start..<first.lowerBound])) }
+                    if first.lowerBound > start {
+                        typed.append(Array(text[start..<first.lowerBound]))
+                    }
                     start = max(start, first.upperBound)
                     next.removeFirst()
                 }
@@ -88,7 +92,8 @@ enum TextCoding {
                     switch octet {
                     case UInt8(ascii: "<") where syntax == .markup: isInTag = true
                     case UInt8(ascii: ">") where isInTag: isInTag = false
-                    default: if !isInTag, octet.isASCIIAlphanumeric || octet >= 0x80 { letters += 1 }
+                    default:
+                        if !isInTag, octet.isASCIIAlphanumeric || octet >= 0x80 { letters += 1 }
                     }
                 }
             }
@@ -98,7 +103,9 @@ enum TextCoding {
 
     /// A text in its place.
     /// - Parameter isNeutral: whether typed text is treated like quoted text.
-    static func read(_ decoded: DecodedText, part: MIMEPart, place: TextPlace, isNeutral: Bool = false) -> Reading {
+    static func read(
+        _ decoded: DecodedText, part: MIMEPart, place: TextPlace, isNeutral: Bool = false
+    ) -> Reading {
         let utf8 = readable(decoded.bytes, part: part)
         let stretches = stretches(of: utf8, part: part, place: place)
         return Reading(utf8: utf8, stretches: isNeutral ? stretches.neutral : stretches)
@@ -123,7 +130,8 @@ enum TextCoding {
         encoding: TransferEncoding? = nil
     ) -> StretchMap.Content {
         var form = StretchMap.Form(
-            encoding: encoding ?? part.transferEncoding, isMarkup: PartKind.syntax(part.contentType) == .markup)
+            encoding: encoding ?? part.transferEncoding,
+            isMarkup: PartKind.syntax(part.contentType) == .markup)
         if form.encoding.decode([]) == nil { form.encoding = .binary }
         if charset == nil, let decoded = form.encoding.decode(body)?.bytes,
             case .other(let label) = Family(part.contentType.charset, bytes: decoded)
@@ -135,34 +143,47 @@ enum TextCoding {
 
     /// Stretches of a text, adjusted to the line break at the end of the sent body. One stretch
     /// covers all of it.
-    static func fitted(_ kinds: [StretchMap.Stretch], to body: ArraySlice<UInt8>, _ form: StretchMap.Form) -> [StretchMap.Stretch]
-    {
+    static func fitted(
+        _ kinds: [StretchMap.Stretch], to body: ArraySlice<UInt8>, _ form: StretchMap.Form
+    ) -> [StretchMap.Stretch] {
         guard let last = kinds.last else { return [StretchMap.Stretch(end: 0, kind: .made)] }
         guard kinds.count > 1, var decoded = form.encoding.decode(body)?.bytes else { return kinds }
-        if let charset = form.charset, let text = Charset.decode(decoded, charset) { decoded = Array(text.utf8) }
+        if let charset = form.charset, let text = Charset.decode(decoded, charset) {
+            decoded = Array(text.utf8)
+        }
         var fitted = kinds
         let difference = decoded.count - last.end
         if difference > 0, difference <= 2 { fitted[fitted.count - 1].end = decoded.count }
         while difference < 0, difference >= -2, let end = fitted.last?.end, end > decoded.count {
             let previous = fitted.count > 1 ? fitted[fitted.count - 2].end : 0
-            if previous < decoded.count { fitted[fitted.count - 1].end = decoded.count } else { fitted.removeLast() }
+            if previous < decoded.count {
+                fitted[fitted.count - 1].end = decoded.count
+            } else {
+                fitted.removeLast()
+            }
         }
         return fitted
     }
 
     /// - Parameter reading: receives the edits.
     static func rewrite(
-        _ decoded: DecodedText, part: MIMEPart, place: TextPlace, _ reading: inout Reading, with text: TextRewriter
+        _ decoded: DecodedText, part: MIMEPart, place: TextPlace, _ reading: inout Reading,
+        with text: TextRewriter
     ) -> Outcome {
         let known = reading
         var found: [TextEdit]?
         let outcome = rewrite(
             decoded, part: part, in: known.stretches,
-            isLeft: { !edits($0, part: part, in: stretches(of: $0, part: part, place: place), with: text).isEmpty }
+            isLeft: {
+                !edits($0, part: part, in: stretches(of: $0, part: part, place: place), with: text)
+                    .isEmpty
+            }
         ) { utf8 in
             let isKnown = utf8 == known.utf8
             let edits = edits(
-                utf8, part: part, in: isKnown ? known.stretches : stretches(of: utf8, part: part, place: place), with: text)
+                utf8, part: part,
+                in: isKnown ? known.stretches : stretches(of: utf8, part: part, place: place),
+                with: text)
             if isKnown, found == nil { found = edits }
             return edits
         }
@@ -174,7 +195,8 @@ enum TextCoding {
     ///   - stretches: damage in text that was not typed does not cause a refusal; that text is
     ///     written again as it was read.
     ///   - isLeft: whether another reading of an edited text still contains something to replace.
-    ///   - find: finds what must be replaced in a text in UTF-8 or another superset of ASCII; in order, without overlaps.
+    ///   - find: finds what must be replaced in a text in UTF-8 or another superset of ASCII; in
+    ///     order, without overlaps.
     static func rewrite(
         _ decoded: DecodedText, part: MIMEPart, in stretches: Stretches = Stretches(.typed),
         isLeft: ([UInt8]) -> Bool = { _ in false }, finding find: ([UInt8]) -> [TextEdit]
@@ -182,7 +204,9 @@ enum TextCoding {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
         let isTyped = stretches.isTyped
         func breaks(_ edits: [TextEdit], _ text: [UInt8]) -> Bool {
-            let typed = isTyped ? edits : edits.filter { stretches.standing(at: $0.range.lowerBound).isTyped }
+            let typed =
+                isTyped
+                ? edits : edits.filter { stretches.standing(at: $0.range.lowerBound).isTyped }
             return ArmouredBlocks.hold(typed, in: text)
         }
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
@@ -191,10 +215,15 @@ enum TextCoding {
             if edits.isEmpty, isTyped || !isDamaged { return .unchanged }
             if isDamaged, isTyped { return .impossible("damaged \(part.transferEncoding.name)") }
             if breaks(edits, decoded.bytes) { return .impossible(ArmouredBlocks.name) }
-            if isDamaged { return encoded(edits.applied(to: decoded.bytes), like: decoded, part: part, charset: nil) }
+            if isDamaged {
+                return encoded(
+                    edits.applied(to: decoded.bytes), like: decoded, part: part, charset: nil)
+            }
             return splice(edits, into: decoded, part: part)
         case .other(let charset):
-            guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else { return .opaque }
+            guard let reading = Charset.decodeCheckingLoss(decoded.bytes, charset) else {
+                return .opaque
+            }
             let plain = reading.text
             let utf8 = Array(plain.utf8)
             let edits = find(utf8)
@@ -205,13 +234,15 @@ enum TextCoding {
                 return encoded(edits.applied(to: utf8), like: decoded, part: part, charset: "utf-8")
             }
             return recode(
-                edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
+                edits, utf8: utf8, decoded: decoded, charset: charset,
+                isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
             let edits = find(decoded.bytes)
             // The meaning of the octets is known only if they are written like ASCII and mean
             // nothing else in any other reading.
             guard UnknownCharset.isLikeASCII(decoded.bytes),
-                !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
+                !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(
+                    where: isLeft)
             else { return .impossible("text in an unknown charset") }
             if edits.isEmpty { return .unchanged }
             guard !isDamaged, isSuperset || decoded.bytes.allSatisfy({ $0 < 0x80 }) else {
@@ -243,10 +274,13 @@ enum TextCoding {
     }
 
     /// Rewrites such a part; nil if it needs no edit.
-    static func rewriteDisguised(_ decoded: DecodedText, _ reading: inout Reading, with text: TextRewriter) -> [UInt8]? {
+    static func rewriteDisguised(
+        _ decoded: DecodedText, _ reading: inout Reading, with text: TextRewriter
+    ) -> [UInt8]? {
         reading.edits = text.edits(decoded.bytes, syntax: .plain, in: reading.stretches)
         if ContentLines.begin(decoded.bytes) {
-            reading.edits = lines(reading.edits, decoded.bytes, syntax: .plain, in: reading.stretches, with: text)
+            reading.edits = lines(
+                reading.edits, decoded.bytes, syntax: .plain, in: reading.stretches, with: text)
         }
         return reading.edits.isEmpty ? nil : encode(reading.edits, into: decoded)
     }
@@ -264,7 +298,8 @@ enum TextCoding {
         let found = found(bytes, part: part, syntax: syntax, in: stretches, with: text)
         let edits = removals.isEmpty ? found : (found + removals).reconciled
         if PartKind.isHeaderFields(part.contentType) {
-            return ReportFields.edits(bytes, adding: edits, isOfMessage: !PartKind.isReport(part.contentType), text: text)
+            return ReportFields.edits(
+                bytes, adding: edits, isOfMessage: !PartKind.isReport(part.contentType), text: text)
         }
         guard PartKind.isContentLines(part) || ContentLines.begin(bytes) else { return edits }
         let folded = lines(edits, bytes, syntax: syntax, in: stretches, with: text)
@@ -275,27 +310,36 @@ enum TextCoding {
     /// Adds the edits of content lines with words that a fold divides. Changed lines are folded
     /// again.
     private static func lines(
-        _ edits: [TextEdit], _ bytes: [UInt8], syntax: TextSyntax, in stretches: Stretches, with text: TextRewriter
+        _ edits: [TextEdit], _ bytes: [UInt8], syntax: TextSyntax, in stretches: Stretches,
+        with text: TextRewriter
     ) -> [TextEdit] {
-        let all = (edits + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, in: stretches) }).reconciled
+        let all =
+            (edits
+            + ContentLines.unfoldedEdits(of: bytes) {
+                text.edits($0, syntax: syntax, in: stretches)
+            }).reconciled
         return all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
     }
 
     /// The edits of a text as its reader sees it: lines without the breaks that programs inserted.
     private static func found(
-        _ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, in stretches: Stretches, with text: TextRewriter
+        _ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, in stretches: Stretches,
+        with text: TextRewriter
     ) -> [TextEdit] {
         let breaks = softBreaks(bytes, part)
         if breaks.isEmpty { return text.edits(bytes, syntax: syntax, in: stretches) }
         let joined = ContentLines.Unfolded(bytes, without: breaks)
         let moved = stretches.moved(by: breaks.map { TextEdit(range: $0, replacement: []) })
-        return text.edits(joined.octets, syntax: syntax, in: moved).map { $0.range.isEmpty ? $0 : joined.folded($0) }
+        return text.edits(joined.octets, syntax: syntax, in: moved).map {
+            $0.range.isEmpty ? $0 : joined.folded($0)
+        }
     }
 
     /// The breaks of a flowed text that do not belong to it (RFC 3676 section 4.2, DelSp), outside
     /// of quotations.
     private static func softBreaks(_ bytes: [UInt8], _ part: MIMEPart) -> [Range<Int>] {
-        guard part.contentType.matches("text", "plain"), let flag = part.contentType.parameters["delsp"],
+        guard part.contentType.matches("text", "plain"),
+            let flag = part.contentType.parameters["delsp"],
             Array(flag.utf8).equalsIgnoringASCIICase("yes".utf8)
         else { return [] }
         var breaks: [Range<Int>] = []
@@ -304,7 +348,8 @@ enum TextCoding {
             let last = end > line && bytes[end - 1] == 0x0D ? end - 1 : end
             let isSignature = bytes[line..<last].elementsEqual("-- ".utf8)
             let next = end + 1 < bytes.count ? bytes[end + 1] : 0x0A
-            if last > line, bytes[last - 1] == 0x20, bytes[line] != UInt8(ascii: ">"), !isSignature, next != UInt8(ascii: ">"),
+            if last > line, bytes[last - 1] == 0x20, bytes[line] != UInt8(ascii: ">"), !isSignature,
+                next != UInt8(ascii: ">"),
                 next != 0x0A, next != 0x0D
             {
                 breaks.append((last - 1)..<(end + 1))
@@ -333,30 +378,38 @@ enum TextCoding {
         init(_ label: String?, bytes: [UInt8]) {
             let name = label.flatMap { $0.isEmpty ? nil : $0 } ?? "us-ascii"
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
-                self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
+                self = .other(
+                    name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
                 // Non-ASCII characters may belong to a name, or be invisible within one, and must
                 // be read correctly.
                 let isPlain =
-                    name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
+                    name.hasPrefix("utf-8") || name.hasPrefix("utf8")
+                    || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
                 if let wide = Self.wide(bytes) {
                     self = .other(wide)
                 } else {
                     self =
                         isPlain
-                        ? .ascii : Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)), isSuperset: true)
+                        ? .ascii
+                        : Charset.isKnown(name)
+                            ? .other(name) : .unknown(String(name.prefix(40)), isSuperset: true)
                 }
             } else if Charset.isKnown(name) {
                 self = .other(name)
             } else {
-                self = Self.wide(bytes).map { .other($0) } ?? .unknown(String(name.prefix(40)), isSuperset: false)
+                self =
+                    Self.wide(bytes).map { .other($0) }
+                    ?? .unknown(String(name.prefix(40)), isSuperset: false)
             }
         }
 
         /// UTF-16 under another name: nearly every second octet is NUL.
         private static func wide(_ bytes: [UInt8]) -> String? {
             let sample = min(bytes.count, 2_000) / 2
-            guard sample >= 8, bytes.count % 2 == 0, bytes[0] == 0 || bytes[1] == 0 else { return nil }
+            guard sample >= 8, bytes.count % 2 == 0, bytes[0] == 0 || bytes[1] == 0 else {
+                return nil
+            }
             var nuls = (0, 0)
             for index in 0..<sample {
                 if bytes[2 * index] == 0 { nuls.0 += 1 }
@@ -368,9 +421,11 @@ enum TextCoding {
 
         private static func isSuperset(_ name: String) -> Bool {
             let prefixes = [
-                "utf-8", "utf8", "us-ascii", "ascii", "ansi_x3.4", "iso-8859-", "iso8859", "iso_8859", "latin", "windows-125",
+                "utf-8", "utf8", "us-ascii", "ascii", "ansi_x3.4", "iso-8859-", "iso8859",
+                "iso_8859", "latin", "windows-125",
                 "windows-874",
-                "cp125", "win-125", "x-cp125", "koi8", "euc-", "x-euc", "tis-620", "macintosh", "x-mac", "unknown-8bit",
+                "cp125", "win-125", "x-cp125", "koi8", "euc-", "x-euc", "tis-620", "macintosh",
+                "x-mac", "unknown-8bit",
                 "x-unknown", "8bit", "default",
             ]
             return prefixes.contains { name.hasPrefix($0) }
@@ -380,17 +435,20 @@ enum TextCoding {
     /// A text in a charset that is not a superset of ASCII. It stays in its charset if that can
     /// express the edits; otherwise it becomes UTF-8.
     private static func recode(
-        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, isDecodable: Bool, part: MIMEPart,
+        _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String,
+        isDecodable: Bool, part: MIMEPart,
         finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
         // The octets around a name stay unchanged if the names are in plain ASCII, as in
         // ISO-2022-JP.
         let rawEdits = find(decoded.bytes)
-        if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted {
+        if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted
+        {
             return splice(rawEdits, into: decoded, part: part)
         }
-        let isWide = charset.hasPrefix("utf-16") || charset.hasPrefix("utf16") || charset.hasPrefix("utf-32")
+        let isWide =
+            charset.hasPrefix("utf-16") || charset.hasPrefix("utf16") || charset.hasPrefix("utf-32")
         var mark: [UInt8] = []
         var target = charset
         if isWide, charset == "utf-16" || charset == "utf16" {
@@ -413,10 +471,13 @@ enum TextCoding {
     // MARK: Transfer encodings
 
     /// The body with only the edited stretches re-encoded.
-    private static func splice(_ edits: [TextEdit], into decoded: DecodedText, part: MIMEPart) -> Outcome {
+    private static func splice(
+        _ edits: [TextEdit], into decoded: DecodedText, part: MIMEPart
+    ) -> Outcome {
         let isASCII = edits.allSatisfy { $0.replacement.allSatisfy { $0 < 0x80 } }
         if part.transferEncoding == .sevenBit, !isASCII, decoded.bytes.allSatisfy({ $0 < 0x80 }) {
-            return encoded(edits.applied(to: decoded.bytes), like: decoded, part: part, charset: "utf-8")
+            return encoded(
+                edits.applied(to: decoded.bytes), like: decoded, part: part, charset: "utf-8")
         }
         return .changed(encode(edits, into: decoded), charset: nil, encoding: nil)
     }
@@ -430,14 +491,20 @@ enum TextCoding {
     }
 
     /// The complete text, encoded again.
-    private static func encoded(_ bytes: [UInt8], like decoded: DecodedText, part: MIMEPart, charset: String?) -> Outcome {
+    private static func encoded(
+        _ bytes: [UInt8], like decoded: DecodedText, part: MIMEPart, charset: String?
+    ) -> Outcome {
         if part.transferEncoding == .sevenBit, bytes.contains(where: { $0 >= 0x80 || $0 == 0 }) {
-            return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
+            return .changed(
+                ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64
+            )
         }
         // Quoted-printable is for lines: an LF that is half of a character would become a line
         // break.
         if part.transferEncoding == .quotedPrintable, bytes.contains(0) {
-            return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
+            return .changed(
+                ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64
+            )
         }
         guard let body = part.transferEncoding.encode(bytes) else { return .opaque }
         return .changed(ending(like: decoded.raw, body), charset: charset, encoding: nil)
@@ -529,7 +596,9 @@ enum QuotedPrintableSplice {
         // The start of the octets that are not yet copied.
         var begin = 0
         while index < count {
-            let width = line[index] == UInt8(ascii: "=") && index + 2 < count && line[index + 1].hexValue != nil ? 3 : 1
+            let width =
+                line[index] == UInt8(ascii: "=") && index + 2 < count
+                    && line[index + 1].hexValue != nil ? 3 : 1
             let isLast = index + width >= count
             if column + width > (isLast ? lineLength : lineLength - 1) {
                 output += line[begin..<index]

@@ -21,7 +21,9 @@ struct CalendarProperty {
             let parameter = line[(index + 1)...].prefix { !"=;:".utf8.contains($0) }
             index = parameter.endIndex
             var values: [[UInt8]] = []
-            while index < line.endIndex, line[index] == UInt8(ascii: "=") || line[index] == UInt8(ascii: ",") {
+            while index < line.endIndex,
+                line[index] == UInt8(ascii: "=") || line[index] == UInt8(ascii: ",")
+            {
                 index += 1
                 guard index < line.endIndex else { break }
                 if line[index] == UInt8(ascii: "\"") {
@@ -55,19 +57,26 @@ struct CalendarProperty {
         octets.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }
     }
 
-    func isNamed(_ name: StaticString) -> Bool { name.withUTF8Buffer { self.name.elementsEqual($0) } }
+    func isNamed(_ name: StaticString) -> Bool {
+        name.withUTF8Buffer { self.name.elementsEqual($0) }
+    }
 
     /// The first value of a parameter.
-    func parameter(_ name: String) -> [UInt8]? { parameters.first { $0.name.elementsEqual(name.utf8) }?.values.first }
+    func parameter(_ name: String) -> [UInt8]? {
+        parameters.first { $0.name.elementsEqual(name.utf8) }?.values.first
+    }
 
     /// The address in the value, with or without a scheme.
     var address: AddrSpec? { Self.address(value) }
 
     static func address(_ value: [UInt8]) -> AddrSpec? {
         let scheme = Array("mailto:".utf8)
-        let hasScheme = value.count > scheme.count && value[..<scheme.count].equalsIgnoringASCIICase(scheme)
+        let hasScheme =
+            value.count > scheme.count && value[..<scheme.count].equalsIgnoringASCIICase(scheme)
         let text = hasScheme ? MailtoURI.percentDecoded(value[scheme.count...]) : value
-        if let address = AddrSpec(envelope: String(decoding: text, as: UTF8.self)) { return address }
+        if let address = AddrSpec(envelope: String(decoding: text, as: UTF8.self)) {
+            return address
+        }
         return AddressList.parse(text[...]).mailboxes.first?.addrSpec
     }
 }
@@ -98,7 +107,9 @@ struct CalendarComponent {
             } else if property.isNamed("END") {
                 // An end closes the component that it names, and every open component within it.
                 let name = CalendarProperty.upper(property.value)
-                guard let index = open.lastIndex(where: { $0.name == name }), index > 0 else { continue }
+                guard let index = open.lastIndex(where: { $0.name == name }), index > 0 else {
+                    continue
+                }
                 while open.count > index { close(&open) }
             } else {
                 guard open[open.count - 1].properties.count < maximumProperties else { return nil }
@@ -114,7 +125,9 @@ struct CalendarComponent {
         open[open.count - 1].children.append(last)
     }
 
-    func isNamed(_ name: StaticString) -> Bool { name.withUTF8Buffer { self.name.elementsEqual($0) } }
+    func isNamed(_ name: StaticString) -> Bool {
+        name.withUTF8Buffer { self.name.elementsEqual($0) }
+    }
 
     /// Every property, in order.
     var all: [CalendarProperty] { properties + children.flatMap(\.all) }

@@ -59,13 +59,16 @@ enum JPEGMetadata {
         octets.withUnsafeBufferPointer { octets in
             var position = start
             while position + 1 < octets.count {
-                if octets[position] == 0xFF, octets[position + 1] != 0, !(0xD0...0xD7).contains(octets[position + 1]) {
+                if octets[position] == 0xFF, octets[position + 1] != 0,
+                    !(0xD0...0xD7).contains(octets[position + 1])
+                {
                     return position
                 }
                 position += 1
             }
             // A truncated marker is removed completely.
-            return octets.count > start && octets[octets.count - 1] == 0xFF ? octets.count - 1 : octets.count
+            return octets.count > start && octets[octets.count - 1] == 0xFF
+                ? octets.count - 1 : octets.count
         }
     }
 
@@ -76,17 +79,22 @@ enum JPEGMetadata {
     private static func orientation(_ segment: ArraySlice<UInt8>) -> UInt8? {
         guard segment.starts(with: "Exif\0\0".utf8) else { return nil }
         let tiff = Array(segment.dropFirst(6))
-        guard tiff.count >= 8, tiff.starts(with: "II*\0".utf8) || tiff.starts(with: "MM\0*".utf8) else { return nil }
+        guard tiff.count >= 8, tiff.starts(with: "II*\0".utf8) || tiff.starts(with: "MM\0*".utf8)
+        else { return nil }
         let isLittle = tiff[0] == UInt8(ascii: "I")
         func number(_ start: Int, _ width: Int) -> Int? {
             guard start >= 0, start + width <= tiff.count else { return nil }
             let octets = tiff[start..<(start + width)]
-            return (isLittle ? Array(octets.reversed()) : Array(octets)).reduce(0) { $0 << 8 | Int($1) }
+            return (isLittle ? Array(octets.reversed()) : Array(octets)).reduce(0) {
+                $0 << 8 | Int($1)
+            }
         }
         guard let directory = number(4, 4), let count = number(directory, 2) else { return nil }
         for entry in 0..<count {
             let start = directory + 2 + 12 * entry
-            guard let tag = number(start, 2), let type = number(start + 2, 2), let value = number(start + 8, 2) else {
+            guard let tag = number(start, 2), let type = number(start + 2, 2),
+                let value = number(start + 8, 2)
+            else {
                 return nil
             }
             if tag == 0x0112, type == 3 { return (2...8).contains(value) ? UInt8(value) : nil }

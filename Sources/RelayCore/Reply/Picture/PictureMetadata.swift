@@ -17,8 +17,12 @@ enum PictureMetadata {
         if head.starts(with: [0xFF, 0xD8, 0xFF]) { return .jpeg }
         // A text can begin with these words, but has no such octets after them.
         let isBinary = head.contains { $0 < 0x09 }
-        if isBinary, head.starts(with: "GIF87a".utf8) || head.starts(with: "GIF89a".utf8) { return .gif }
-        if isBinary, head.starts(with: "RIFF".utf8), head.dropFirst(8).starts(with: "WEBP".utf8) { return .webP }
+        if isBinary, head.starts(with: "GIF87a".utf8) || head.starts(with: "GIF89a".utf8) {
+            return .gif
+        }
+        if isBinary, head.starts(with: "RIFF".utf8), head.dropFirst(8).starts(with: "WEBP".utf8) {
+            return .webP
+        }
         return nil
     }
 
@@ -41,8 +45,10 @@ enum PNGMetadata {
     /// Chunks that determine how the pixels are shown, with the maximum octets of each, as anything
     /// could follow those octets.
     private static let kept = [
-        ("IHDR", 13), ("PLTE", 768), ("tRNS", 256), ("IDAT", Int.max), ("gAMA", 4), ("cHRM", 32), ("sRGB", 1), ("sBIT", 4),
-        ("bKGD", 6), ("pHYs", 9), ("hIST", 512), ("cICP", 4), ("acTL", 8), ("fcTL", 26), ("fdAT", Int.max),
+        ("IHDR", 13), ("PLTE", 768), ("tRNS", 256), ("IDAT", Int.max), ("gAMA", 4), ("cHRM", 32),
+        ("sRGB", 1), ("sBIT", 4),
+        ("bKGD", 6), ("pHYs", 9), ("hIST", 512), ("cICP", 4), ("acTL", 8), ("fcTL", 26),
+        ("fdAT", Int.max),
     ].map { (type: Array($0.utf8), most: $1) }
     private static let end: [UInt8] = [0, 0, 0, 0, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82]
 
@@ -84,8 +90,12 @@ enum GIFMetadata {
                 output += octets[start..<end]
                 position = end
             case 0x21:
-                guard start + 2 < octets.count, let end = blocksEnd(octets, from: start + 2) else { return output + [trailer] }
-                if octets[start + 1] == 0xF9 || isLoop(octets[start..<end]) { output += octets[start..<end] }
+                guard start + 2 < octets.count, let end = blocksEnd(octets, from: start + 2) else {
+                    return output + [trailer]
+                }
+                if octets[start + 1] == 0xF9 || isLoop(octets[start..<end]) {
+                    output += octets[start..<end]
+                }
                 position = end
             default: return output + [trailer]
             }
@@ -93,7 +103,9 @@ enum GIFMetadata {
         return output + [trailer]
     }
 
-    private static func tableLength(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
+    private static func tableLength(_ flags: UInt8) -> Int {
+        flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1)
+    }
 
     /// How often an animation repeats: the extensions of Netscape and of AnimExts, with one block
     /// of three octets.
@@ -122,7 +134,9 @@ enum WebPMetadata {
         return Array("RIFF".utf8) + size(chunks.count + 4) + Array("WEBP".utf8) + chunks
     }
 
-    private static func size(_ count: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: count >> (8 * $0)) } }
+    private static func size(_ count: Int) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: count >> (8 * $0)) }
+    }
 
     private static func chunks(_ octets: ArraySlice<UInt8>, isFrame: Bool) -> [UInt8] {
         var output: [UInt8] = []

@@ -139,14 +139,18 @@ final class DecodedWindow {
     }
 
     /// Reads a mark that may represent another character; returns the number of octets read.
-    private func readMark(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, _ lens: DecodingPass) -> Int {
+    private func readMark(
+        _ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, _ lens: DecodingPass
+    ) -> Int {
         let octet = text[index]
         switch octet {
         case UInt8(ascii: "&"): return readReference(text, index, to)
         case UInt8(ascii: "\\"): return readEscape(text, index, to)
         case 0x80...: return readUnicode(text, index, to)
-        case UInt8(ascii: "%") where lens.contains(.percent): return readHex(text, index, to, prefix: octet)
-        case UInt8(ascii: "+") where lens.contains(.plus): return readHex(text, index, to, prefix: 0)
+        case UInt8(ascii: "%") where lens.contains(.percent):
+            return readHex(text, index, to, prefix: octet)
+        case UInt8(ascii: "+") where lens.contains(.plus):
+            return readHex(text, index, to, prefix: 0)
         case UInt8(ascii: "=") where lens.contains(.equals):
             let width = Self.softBreak(text, index, to)
             return width > 0 ? width : readHex(text, index, to, prefix: 0)
@@ -159,9 +163,13 @@ final class DecodedWindow {
     }
 
     /// Quote marks at the beginning of a line belong to its line break: `> `, `>> `.
-    private static func skipQuoting(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+    private static func skipQuoting(
+        _ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int
+    ) -> Int {
         var end = index
-        while end < to, end - index < 64, text[end] == UInt8(ascii: ">") || text[end] == 0x20 { end += 1 }
+        while end < to, end - index < 64, text[end] == UInt8(ascii: ">") || text[end] == 0x20 {
+            end += 1
+        }
         return end
     }
 
@@ -176,13 +184,21 @@ final class DecodedWindow {
 
     /// The next offset at which this pass decodes something that the plain reading leaves
     /// unchanged; nil for none.
-    static func nextDecoded(_ lens: DecodingPass, _ text: UnsafeBufferPointer<UInt8>, from: Int) -> Int? {
-        let mark: UInt8 = lens.contains(.percent) ? 0x25 : lens.contains(.equals) ? 0x3D : lens.contains(.plus) ? 0x2B : 0x3C
+    static func nextDecoded(
+        _ lens: DecodingPass, _ text: UnsafeBufferPointer<UInt8>, from: Int
+    ) -> Int? {
+        let mark: UInt8 =
+            lens.contains(.percent)
+            ? 0x25 : lens.contains(.equals) ? 0x3D : lens.contains(.plus) ? 0x2B : 0x3C
         var index = from
         while index + 1 < text.count {
             if text[index] == mark {
                 if mark == 0x3C { return index }
-                if index + 2 < text.count, text[index + 1].hexValue != nil, text[index + 2].hexValue != nil { return index }
+                if index + 2 < text.count, text[index + 1].hexValue != nil,
+                    text[index + 2].hexValue != nil
+                {
+                    return index
+                }
                 if mark == 0x3D, softBreak(text, index, text.count) > 0 { return index }
             }
             index += 1
@@ -192,19 +208,25 @@ final class DecodedWindow {
 
     private func endOfTag(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int? {
         guard index + 1 < to,
-            text[index + 1] == UInt8(ascii: "/") || text[index + 1] == UInt8(ascii: "!") || (text[index + 1] | 0x20) >= 0x61
+            text[index + 1] == UInt8(ascii: "/") || text[index + 1] == UInt8(ascii: "!")
+                || (text[index + 1] | 0x20) >= 0x61
         else { return nil }
         if tagStop <= index {
             tagStop = index + 1
-            while tagStop < to, text[tagStop] != UInt8(ascii: ">"), text[tagStop] != UInt8(ascii: "@") { tagStop += 1 }
+            while tagStop < to, text[tagStop] != UInt8(ascii: ">"),
+                text[tagStop] != UInt8(ascii: "@")
+            { tagStop += 1 }
         }
-        guard tagStop < to, text[tagStop] == UInt8(ascii: ">"), tagStop - index < Self.maximumTag else { return nil }
+        guard tagStop < to, text[tagStop] == UInt8(ascii: ">"), tagStop - index < Self.maximumTag
+        else { return nil }
         return tagStop + 1
     }
 
     // MARK: Encoded characters. Each function reads at `index` and returns the octets it read.
 
-    private func readHex(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8) -> Int {
+    private func readHex(
+        _ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8
+    ) -> Int {
         var at = index + 1
         // `%2540`: encoded twice or more often.
         if prefix != 0 {
@@ -226,14 +248,17 @@ final class DecodedWindow {
     /// Reads a mark after a backslash in the form of CSS (`\40`, with leading zeros), JavaScript
     /// (`\100`, `\u{40}`), RTF (`\'40`, `\u64?`) or Markdown (`\_`, `\.`); returns 0 if there is
     /// none.
-    private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
+    private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int
+    {
         let first = index + 1
         guard first + 1 < to else { return 0 }
         var value: UInt32 = 0
         var end = first
         switch text[first] {
         case UInt8(ascii: "'"):
-            guard first + 2 < to, let high = text[first + 1].hexValue, let low = text[first + 2].hexValue else { return 0 }
+            guard first + 2 < to, let high = text[first + 1].hexValue,
+                let low = text[first + 2].hexValue
+            else { return 0 }
             (value, end) = (UInt32(high << 4 | low), first + 3)
         case UInt8(ascii: "u"), UInt8(ascii: "U"):
             guard let escape = Self.longEscape(text, first + 1, to) else { return 0 }
@@ -249,7 +274,9 @@ final class DecodedWindow {
     }
 
     /// After `\u`: `{40}`, also with leading zeros, or decimal digits and a question mark.
-    private static func longEscape(_ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int) -> (UInt32, Int)? {
+    private static func longEscape(
+        _ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int
+    ) -> (UInt32, Int)? {
         let isHex = text[first] == UInt8(ascii: "{")
         var at = isHex ? first + 1 : first
         let begin = at
@@ -263,15 +290,22 @@ final class DecodedWindow {
     }
 
     /// Two hexadecimal digits after up to four zeros, or three octal digits.
-    private static func numericEscape(_ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int) -> (UInt32, Int)? {
-        func octal(_ at: Int) -> UInt32? { (0x30...0x37).contains(text[at]) ? UInt32(text[at] - 0x30) : nil }
-        if first + 2 < to, let a = octal(first), let b = octal(first + 1), let c = octal(first + 2) {
+    private static func numericEscape(
+        _ text: UnsafeBufferPointer<UInt8>, _ first: Int, _ to: Int
+    ) -> (UInt32, Int)? {
+        func octal(_ at: Int) -> UInt32? {
+            (0x30...0x37).contains(text[at]) ? UInt32(text[at] - 0x30) : nil
+        }
+        if first + 2 < to, let a = octal(first), let b = octal(first + 1), let c = octal(first + 2)
+        {
             let value = a << 6 | b << 3 | c
             if isMark(value) { return (value, first + 3) }
         }
         var at = first
         while at < to, at - first < 4, text[at] == UInt8(ascii: "0") { at += 1 }
-        guard at + 1 < to, let high = text[at].hexValue, let low = text[at + 1].hexValue else { return nil }
+        guard at + 1 < to, let high = text[at].hexValue, let low = text[at + 1].hexValue else {
+            return nil
+        }
         return (UInt32(high << 4 | low), at + 2)
     }
 
@@ -283,7 +317,8 @@ final class DecodedWindow {
             append(text[index], index, 1)
             return 1
         }
-        let digits = text[index + 1] == UInt8(ascii: "u") ? 4 : text[index + 1] == UInt8(ascii: "x") ? 2 : 0
+        let digits =
+            text[index + 1] == UInt8(ascii: "u") ? 4 : text[index + 1] == UInt8(ascii: "x") ? 2 : 0
         var value: UInt32 = 0
         guard digits > 0, index + 1 + digits < to else {
             append(text[index], index, 1)
@@ -300,11 +335,13 @@ final class DecodedWindow {
         return 2 + digits
     }
 
-    /// A character reference of HTML: `&#64;`, `&#x40;`, `&commat;`, also escaped twice as `&amp;#64;`.
+    /// A character reference of HTML: `&#64;`, `&#x40;`, `&commat;`, also
+    /// escaped twice as `&amp;#64;`.
     private func readReference(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         var at = index + 1
         let amp: [UInt8] = [0x61, 0x6D, 0x70, 0x3B]
-        while at + 5 < to, at - index < 16, (0..<4).allSatisfy({ text[at + $0] | 0x20 == amp[$0] | 0x20 }),
+        while at + 5 < to, at - index < 16,
+            (0..<4).allSatisfy({ text[at + $0] | 0x20 == amp[$0] | 0x20 }),
             text[at + 4] == UInt8(ascii: "#") || text[at + 4] | 0x20 == UInt8(ascii: "c")
         {
             at += 4
@@ -333,10 +370,14 @@ final class DecodedWindow {
             }
             // One name is longer than eight letters. It is recognised by the first eight and by the
             // letters after them.
-            if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) {
+            if name == Self.zeroWidth, at + 6 <= limit,
+                (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] })
+            {
                 at += 6
             }
-            guard at > first, at < limit, text[at] == UInt8(ascii: ";"), let named = Self.references[name] else {
+            guard at > first, at < limit, text[at] == UInt8(ascii: ";"),
+                let named = Self.references[name]
+            else {
                 append(text[index], index, 1)
                 return 1
             }
@@ -355,15 +396,20 @@ final class DecodedWindow {
     private static let references: [UInt64: UInt32] = Dictionary(
         uniqueKeysWithValues: names.map { (packed($0), UInt32($1)) })
     private static let names: KeyValuePairs<String, Int> = [
-        "commat": 0x40, "period": 0x2E, "equals": 0x3D, "num": 0x23, "percnt": 0x25, "lpar": 0x28, "rpar": 0x29, "plus": 0x2B,
-        "lowbar": 0x5F, "hyphen": 0x2D, "dash": 0x2D, "lt": 0x3C, "gt": 0x3E, "quot": 0x22, "apos": 0x27, "amp": 0x26,
+        "commat": 0x40, "period": 0x2E, "equals": 0x3D, "num": 0x23, "percnt": 0x25, "lpar": 0x28,
+        "rpar": 0x29, "plus": 0x2B,
+        "lowbar": 0x5F, "hyphen": 0x2D, "dash": 0x2D, "lt": 0x3C, "gt": 0x3E, "quot": 0x22,
+        "apos": 0x27, "amp": 0x26,
         "colon": 0x3A,
-        "nbsp": 0xA0, "shy": 0xAD, "zwnj": 0x200C, "zwj": 0x200D, "ZeroWidthSpace": 0x200B, "NoBreak": 0x2060, "Tab": 9,
+        "nbsp": 0xA0, "shy": 0xAD, "zwnj": 0x200C, "zwj": 0x200D, "ZeroWidthSpace": 0x200B,
+        "NoBreak": 0x2060, "Tab": 9,
         "NewLine": 10,
         "lsqb": 0x5B, "lbrack": 0x5B, "rsqb": 0x5D, "rbrack": 0x5D, "bsol": 0x5C, "sol": 0x2F,
     ]
 
-    private static func packed(_ name: String) -> UInt64 { name.utf8.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+    private static func packed(_ name: String) -> UInt64 {
+        name.utf8.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
     private static let zeroWidth = packed("ZeroWidthSpace")
     private static let zeroWidthRest = Array("hSpace".utf8)
 
@@ -414,7 +460,9 @@ final class DecodedWindow {
                 return
             }
             if foldsUnicode, scalar.properties.changesWhenLowercased {
-                for octet in scalar.properties.lowercaseMapping.utf8 { append(octet, start, length) }
+                for octet in scalar.properties.lowercaseMapping.utf8 {
+                    append(octet, start, length)
+                }
             } else {
                 UTF8.encode(scalar)?.forEach { append($0, start, length) }
             }

@@ -48,10 +48,14 @@ final class EmbeddedBase64 {
                 index = run.range.upperBound
                 for offset in 0..<(sextets.count < Base64Sextets.tried ? 4 : 1) {
                     let rest = decode(from: offset)
-                    guard mayHold(decoded.contents), let new = rewrite(Array(decoded.contents), run.range) else { continue }
+                    guard mayHold(decoded.contents),
+                        let new = rewrite(Array(decoded.contents), run.range)
+                    else { continue }
                     found.append(
                         TextEdit(
-                            range: run.range, replacement: written(run, new, text: text, offset: offset, rest: rest), isWeak: true
+                            range: run.range,
+                            replacement: written(run, new, text: text, offset: offset, rest: rest),
+                            isWeak: true
                         ))
                     break
                 }
@@ -61,13 +65,17 @@ final class EmbeddedBase64 {
     }
 
     /// Reads the run that begins with this line into `sextets`.
-    private func read(_ text: UnsafeBufferPointer<UInt8>, _ first: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) -> Run {
+    private func read(
+        _ text: UnsafeBufferPointer<UInt8>, _ first: Range<Int>,
+        _ values: UnsafeBufferPointer<UInt8>
+    ) -> Run {
         sextets.count = 0
         append(text, first, values)
         let length = first.count
         var index = first.upperBound
         var lines: (lineBreak: [UInt8], length: Int)?
-        while length >= Self.shortestLine, sextets.count % length == 0, let next = Self.lineBreak(text, index), next < text.count,
+        while length >= Self.shortestLine, sextets.count % length == 0,
+            let next = Self.lineBreak(text, index), next < text.count,
             values[Int(text[next])] < 64
         {
             var end = next
@@ -83,7 +91,10 @@ final class EmbeddedBase64 {
         return Run(range: first.lowerBound..<end, lines: lines, isPadded: end > index)
     }
 
-    private func append(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>) {
+    private func append(
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>,
+        _ values: UnsafeBufferPointer<UInt8>
+    ) {
         sextets.grow(to: sextets.count + range.count)
         let base = sextets.base + sextets.count
         for (place, index) in range.enumerated() { base[place] = values[Int(text[index])] }
@@ -115,8 +126,12 @@ final class EmbeddedBase64 {
     }
 
     /// A run with new content, in its former alphabet, lines and padding.
-    private func written(_ run: Run, _ octets: [UInt8], text: UnsafeBufferPointer<UInt8>, offset: Int, rest: Int) -> [UInt8] {
-        let isForURLs = text[run.range].contains { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
+    private func written(
+        _ run: Run, _ octets: [UInt8], text: UnsafeBufferPointer<UInt8>, offset: Int, rest: Int
+    ) -> [UInt8] {
+        let isForURLs = text[run.range].contains {
+            $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+        }
         var output = Array(text[run.range.prefix(offset)])
         for character in Base64.encodeUnbroken(octets) {
             switch character {

@@ -11,7 +11,8 @@ enum ForeignTokens {
     /// range of the text.
     /// - Parameter isForeign: whether a local part is such a token, as its MAC shows.
     static func find(
-        _ window: DecodedWindow, _ range: Range<Int>, isForeign: ([UInt8]) -> Bool, _ body: (Range<Int>) -> Void
+        _ window: DecodedWindow, _ range: Range<Int>, isForeign: ([UInt8]) -> Bool,
+        _ body: (Range<Int>) -> Void
     ) {
         let units = window.octets
         var first = 0
@@ -21,7 +22,9 @@ enum ForeignTokens {
                 continue
             }
             var end = first + 1
-            while end < units.count, units[end].isASCIIAlphanumeric, window.separators[end] == 0 { end += 1 }
+            while end < units.count, units[end].isASCIIAlphanumeric, window.separators[end] == 0 {
+                end += 1
+            }
             defer { first = end }
             guard range.contains(window.start(first)),
                 TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: units[first..<end]))
@@ -35,7 +38,9 @@ enum ForeignTokens {
             let local = Array(units[start..<end])
             if isForeign(Array(local.suffix(end - first))) {
                 body(first..<end)
-            } else if let shorter = (0..<(first - start)).first(where: { isForeign(Array(local[$0...])) }) {
+            } else if let shorter = (0..<(first - start)).first(where: {
+                isForeign(Array(local[$0...]))
+            }) {
                 body((start + shorter)..<end)
             }
         }

@@ -13,7 +13,8 @@ enum HeaderText {
     ///   - text: UTF-8 without control characters.
     ///   - column: octets before it on the first line.
     static func unstructured(_ text: [UInt8], startingAt column: Int) -> [UInt8] {
-        let isPlain = text.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !EncodedWord.occurs(in: text[...])
+        let isPlain =
+            text.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !EncodedWord.occurs(in: text[...])
         return isPlain ? fold(text, startingAt: column) : encodedWords(text, startingAt: column)
     }
 
@@ -49,7 +50,9 @@ enum HeaderText {
             var end = index
             while end < text.count, text[end].isWhiteSpace { end += 1 }
             while end < text.count, !text[end].isWhiteSpace { end += 1 }
-            if column + end - index > lineLength + 2, !output.isEmpty, text[index].isWhiteSpace, end > index + 1 {
+            if column + end - index > lineLength + 2, !output.isEmpty, text[index].isWhiteSpace,
+                end > index + 1
+            {
                 output += [0x0D, 0x0A]
                 column = 0
             }
@@ -71,12 +74,14 @@ enum EncodedWordRuns {
         var runs: [Range<Int>] = []
         var index = 0
         while index + 8 < text.count {
-            guard text[index] == UInt8(ascii: "="), text[index + 1] == UInt8(ascii: "?"), let end = word(in: text, at: index)
+            guard text[index] == UInt8(ascii: "="), text[index + 1] == UInt8(ascii: "?"),
+                let end = word(in: text, at: index)
             else {
                 index += 1
                 continue
             }
-            if let last = runs.last, text[last.upperBound..<index].allSatisfy(\.isFoldingWhiteSpace) {
+            if let last = runs.last, text[last.upperBound..<index].allSatisfy(\.isFoldingWhiteSpace)
+            {
                 runs[runs.count - 1] = last.lowerBound..<end
             } else {
                 runs.append(index..<end)
@@ -97,7 +102,8 @@ enum EncodedWordRuns {
                 marks += 1
                 if marks >= 3, text[index + 1] == UInt8(ascii: "=") { return index + 2 }
                 if marks == 1,
-                    index + 2 >= limit || !"bBqQ".utf8.contains(text[index + 1]) || text[index + 2] != UInt8(ascii: "?")
+                    index + 2 >= limit || !"bBqQ".utf8.contains(text[index + 1])
+                        || text[index + 2] != UInt8(ascii: "?")
                 {
                     return nil
                 }

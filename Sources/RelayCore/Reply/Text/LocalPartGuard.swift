@@ -34,7 +34,9 @@ package enum LocalPartGuard: Sendable, Hashable {
     /// *Marktstrasse* has five.
     private static let unspeakable = 6
     /// Letters that form one sound in the languages of Europe, longest first.
-    private static let sounds = ["tsch", "tch", "sch", "ch", "ck", "gh", "ng", "ph", "sh", "sp", "st", "th", "ts", "tz"].map {
+    private static let sounds = [
+        "tsch", "tch", "sch", "ch", "ck", "gh", "ng", "ph", "sh", "sp", "st", "th", "ts", "tz",
+    ].map {
         Array($0.utf8)
     }
 

@@ -40,13 +40,16 @@ final class MentionScanner {
 
     /// - Parameters:
     ///   - text: the complete text, to which the window's offsets refer.
-    ///   - range: offsets at which the word that identifies a mention may begin. The text before and
-    ///     after belongs to other windows, and is only context.
+    ///   - range: offsets at which the word that identifies a mention may begin. The text before
+    ///     and after belongs to other windows, and is only context.
     func scan(
-        _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
+        _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass,
+        syntax: TextSyntax, range: Range<Int>,
         search: TypedSearch, into edits: inout [TextEdit]
     ) {
-        typed(window, text: text, lens: lens, syntax: syntax, range: range, search: search, into: &edits)
+        typed(
+            window, text: text, lens: lens, syntax: syntax, range: range, search: search,
+            into: &edits)
         if search.isCounting { return }
         let units = window.octets
         var found: [TextEdit] = []
@@ -83,7 +86,9 @@ final class MentionScanner {
         let lens: DecodingPass
         let syntax: TextSyntax
 
-        func source(_ range: Range<Int>) -> Range<Int> { window.start(range.lowerBound)..<window.end(range.upperBound - 1) }
+        func source(_ range: Range<Int>) -> Range<Int> {
+            window.start(range.lowerBound)..<window.end(range.upperBound - 1)
+        }
 
         func hasGap(_ unit: Int) -> Bool { window.separators[unit] != 0 }
 
@@ -99,20 +104,27 @@ final class MentionScanner {
             if isAlphanumeric(end) { return false }
             if syntax == .fileName { return true }
             if window.octets[end] == UInt8(ascii: "_") { return false }
-            let joins = window.octets[end] == UInt8(ascii: ".") || window.octets[end] == UInt8(ascii: "-")
-            return !(joins && end + 1 < window.octets.count && !hasGap(end + 1) && isAlphanumeric(end + 1))
+            let joins =
+                window.octets[end] == UInt8(ascii: ".") || window.octets[end] == UInt8(ascii: "-")
+            return
+                !(joins && end + 1 < window.octets.count && !hasGap(end + 1)
+                && isAlphanumeric(end + 1))
         }
     }
 
     // MARK: Addresses of the user
 
-    private func ours(_ view: View, _ domain: Range<Int>, _ name: String, _ edits: inout [TextEdit]) {
-        guard view.domainEnds(at: domain.upperBound), let separator = Separator(before: domain.lowerBound, in: view.window) else {
+    private func ours(_ view: View, _ domain: Range<Int>, _ name: String, _ edits: inout [TextEdit])
+    {
+        guard view.domainEnds(at: domain.upperBound),
+            let separator = Separator(before: domain.lowerBound, in: view.window)
+        else {
             return
         }
         var others: Range<Int>?
         for allowsBreaks in [false, true] {
-            guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
+            guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks)
+            else { continue }
             others = others ?? run
             let dot = view.window.octets[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
@@ -123,20 +135,27 @@ final class MentionScanner {
                     TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.octets[tail]))
                         || isRelayLocal(view, start..<run.upperBound)
                 else { continue }
-                let local = String(decoding: view.window.octets[start..<run.upperBound], as: UTF8.self)
+                let local = String(
+                    decoding: view.window.octets[start..<run.upperBound], as: UTF8.self)
                 switch reader.read(local, domain: name) {
                 case .other: continue
                 case .relayAddress: return
                 case .correspondent(let address):
                     edits.append(
                         TextEdit(
-                            range: view.source(start..<run.upperBound), replacement: written(address.localPart, view),
+                            range: view.source(start..<run.upperBound),
+                            replacement: written(address.localPart, view),
                             isMade: true))
-                    edits.append(TextEdit(range: view.source(domain), replacement: Array(address.domain.utf8), isMade: true))
+                    edits.append(
+                        TextEdit(
+                            range: view.source(domain), replacement: Array(address.domain.utf8),
+                            isMade: true))
                     return
                 case .hidden:
                     edits.append(
-                        TextEdit(range: view.source(start..<domain.upperBound), replacement: NeutralMark.address(in: view.lens)))
+                        TextEdit(
+                            range: view.source(start..<domain.upperBound),
+                            replacement: NeutralMark.address(in: view.lens)))
                     return
                 }
             }
@@ -144,23 +163,34 @@ final class MentionScanner {
         // A token of any other user: otherwise two teams could find out that they have the same
         // user. `x=relay.example` and words before `at relay.example` are not tokens.
         guard let others, separator.isAtSign,
-            let first = others.first(where: { view.isAlphanumeric($0) || view.window.octets[$0] >= 0x80 })
+            let first = others.first(where: {
+                view.isAlphanumeric($0) || view.window.octets[$0] >= 0x80
+            })
         else { return }
-        edits.append(TextEdit(range: view.source(first..<domain.upperBound), replacement: NeutralMark.address(in: view.lens)))
+        edits.append(
+            TextEdit(
+                range: view.source(first..<domain.upperBound),
+                replacement: NeutralMark.address(in: view.lens)))
     }
 
     private func isRelayLocal(_ view: View, _ range: Range<Int>) -> Bool {
         range.count == relayLocal.count
-            && relayLocal.indices.allSatisfy { view.window.octets[range.lowerBound + $0] == relayLocal[$0] }
+            && relayLocal.indices.allSatisfy {
+                view.window.octets[range.lowerBound + $0] == relayLocal[$0]
+            }
     }
 
     /// A token without its domain. If the domain follows, the edit of the complete address replaces
     /// this one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
         let joins: (Int) -> Bool = {
-            view.window.separators[$0] & ~DecodedWindow.unseen == 0 || view.window.separators[$0] & DecodedWindow.lineBreak != 0
+            view.window.separators[$0] & ~DecodedWindow.unseen == 0
+                || view.window.separators[$0] & DecodedWindow.lineBreak != 0
         }
-        guard let found = own.find(around: anchor, in: view.window.octets, joins: joins, isApart: { view.hasGap($0) }) else {
+        guard
+            let found = own.find(
+                around: anchor, in: view.window.octets, joins: joins, isApart: { view.hasGap($0) })
+        else {
             return
         }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
@@ -169,7 +199,8 @@ final class MentionScanner {
             ?? NeutralMark.address(in: view.lens)
         edits.append(
             TextEdit(
-                range: view.source(found.range), replacement: replacement, isWeak: true, isMade: found.correspondent != nil))
+                range: view.source(found.range), replacement: replacement, isWeak: true,
+                isMade: found.correspondent != nil))
     }
 
     /// The units that may be a token: at most 64 octets of a dot-atom directly before the
@@ -179,9 +210,14 @@ final class MentionScanner {
         var at = end
         while at > 0, end - at < 64 {
             let octet = units[at - 1]
-            guard view.isAlphanumeric(at - 1) || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet) else { break }
+            guard view.isAlphanumeric(at - 1) || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet) else {
+                break
+            }
             let isApart = at < end && view.window.separators[at] & ~DecodedWindow.unseen != 0
-            if isApart, !(allowsBreaks && view.window.separators[at] & DecodedWindow.lineBreak != 0) { break }
+            if isApart, !(allowsBreaks && view.window.separators[at] & DecodedWindow.lineBreak != 0)
+            {
+                break
+            }
             at -= 1
         }
         return at < end ? at..<end : nil
@@ -192,7 +228,8 @@ final class MentionScanner {
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
         [run.lowerBound]
             + run.dropFirst().filter {
-                !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0) && view.window.octets[$0 - 1] != UInt8(ascii: ".")
+                !view.isAlphanumeric($0 - 1) && view.isAlphanumeric($0)
+                    && view.window.octets[$0 - 1] != UInt8(ascii: ".")
             }
     }
 
@@ -215,10 +252,13 @@ struct Separator {
     private static let longestComment = 60
 
     /// The start of a comment in parentheses that ends directly before a unit.
-    private static func comment(endingBefore end: Int, in units: UnsafeBufferPointer<UInt8>) -> Int? {
+    private static func comment(endingBefore end: Int, in units: UnsafeBufferPointer<UInt8>) -> Int?
+    {
         guard end > 2, units[end - 1] == UInt8(ascii: ")") else { return nil }
         var start = end - 2
-        while start > 0, end - start < longestComment, units[start] != UInt8(ascii: "("), units[start] != UInt8(ascii: ")") {
+        while start > 0, end - start < longestComment, units[start] != UInt8(ascii: "("),
+            units[start] != UInt8(ascii: ")")
+        {
             start -= 1
         }
         return start > 0 && units[start] == UInt8(ascii: "(") ? start : nil
@@ -243,7 +283,8 @@ struct Separator {
         isAtSign = !isVERP && !isWord
     }
 
-    /// The separator that ends directly before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`, ` at ` and similar ones.
+    /// The separator that ends directly before a unit: `@`, `\@`, `=`, `#`, `%`, `(at)`,
+    /// ` at ` and similar ones.
     init?(before unit: Int, in window: DecodedWindow) {
         let units = window.octets
         guard unit > 1 else { return nil }
@@ -253,23 +294,29 @@ struct Separator {
             let at = last > 1 && units[last - 1] == UInt8(ascii: "\\") ? last - 1 : last
             self.init(Self.comment(endingBefore: at, in: units) ?? at)
         case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"): self.init(last, isVERP: true)
-        case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: ">"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: ">"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"):
             let opening = Self.opening(units[last])
             for word in Self.words {
                 let start = last - word.count - 1
-                guard start > 0, units[start] == opening, word.indices.allSatisfy({ units[start + 1 + $0] == word[$0] }) else {
+                guard start > 0, units[start] == opening,
+                    word.indices.allSatisfy({ units[start + 1 + $0] == word[$0] })
+                else {
                     continue
                 }
                 self.init(start)
                 return
             }
             // `anna@(home)example.org` (RFC 5322 section 3.4.1).
-            guard let start = Self.comment(endingBefore: unit, in: units), start > 1, units[start - 1] == UInt8(ascii: "@") else {
+            guard let start = Self.comment(endingBefore: unit, in: units), start > 1,
+                units[start - 1] == UInt8(ascii: "@")
+            else {
                 return nil
             }
             self.init(start - 1)
         case UInt8(ascii: "t"):
-            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.separators[unit] != 0, window.separators[last - 1] != 0
+            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.separators[unit] != 0,
+                window.separators[last - 1] != 0
             else {
                 return nil
             }

@@ -62,19 +62,26 @@ struct NameIndex {
                 index = groups.count
                 groupOf[head] = index
                 groups.append(Group(ignoresDots: names.providers.ignoresDots(canonical.domain)))
-                for spelling in Self.spellings([address.domain] + names.providers.aliases(of: canonical.domain)) {
+                for spelling in Self.spellings(
+                    [address.domain] + names.providers.aliases(of: canonical.domain))
+                {
                     add(spelling, .user)
                     groupOfDomain[spelling] = index
                     hiddenDomains.insert(spelling)
                 }
             }
-            for local in CanonicalForms.lowercased(canonical.localPart) { groups[index].forward.insert(local) }
-            joined.insert(Self.joined(Self.octets(address.localPart) + [UInt8(ascii: "@")] + Self.octets(address.domain)))
-            for local in CanonicalForms.lowercased(address.localPart).union(CanonicalForms.lowercased(canonical.localPart)) {
-                if LocalPartGuard(local) != .none {
-                    add(local, .user)
-                    bareLocals.insert(local)
-                }
+            for local in CanonicalForms.lowercased(canonical.localPart) {
+                groups[index].forward.insert(local)
+            }
+            joined.insert(
+                Self.joined(
+                    Self.octets(address.localPart) + [UInt8(ascii: "@")]
+                        + Self.octets(address.domain)))
+            for local in CanonicalForms.lowercased(address.localPart).union(
+                CanonicalForms.lowercased(canonical.localPart))
+            where LocalPartGuard(local) != .none {
+                add(local, .user)
+                bareLocals.insert(local)
             }
         }
         for domain in names.relayDomains { add(Self.octets(domain), .relayDomain(domain)) }
@@ -82,7 +89,8 @@ struct NameIndex {
         seen = []
     }
 
-    /// Whether an address is a hidden one. Both halves are in lower case; the local part may have a tag.
+    /// Whether an address is a hidden one. Both halves are in lower case; the
+    /// local part may have a tag.
     func hides(local: ArraySlice<UInt8>, at domain: [UInt8]) -> Bool {
         guard let number = groupOfDomain[domain] else { return false }
         let group = groups[number]
@@ -111,8 +119,12 @@ struct NameIndex {
     static func spellings(_ domains: [String]) -> [[UInt8]] {
         var all: [[UInt8]] = []
         for domain in domains {
-            for spelling in [domain, DomainName.toASCII(domain), DomainName.toUnicode(domain)].compactMap({ $0 }) {
-                for octets in CanonicalForms.lowercased(spelling) where !all.contains(octets) { all.append(octets) }
+            for spelling in [domain, DomainName.toASCII(domain), DomainName.toUnicode(domain)]
+                .compactMap({ $0 })
+            {
+                for octets in CanonicalForms.lowercased(spelling) where !all.contains(octets) {
+                    all.append(octets)
+                }
             }
         }
         return all
@@ -166,7 +178,10 @@ extension ProviderRules {
     /// mail.
     func aliases(of domain: String) -> [String] {
         let sisters = Self.sisters(of: domain)
-        return sisters + rules.filter { rule in sisters.contains { $0.hasSameOctets(as: rule.value.sameAs ?? "") } }.keys.sorted()
+        return sisters
+            + rules.filter { rule in
+                sisters.contains { $0.hasSameOctets(as: rule.value.sameAs ?? "") }
+            }.keys.sorted()
     }
 
     func ignoresDots(_ domain: String) -> Bool { rules[domain]?.ignoresDots ?? false }

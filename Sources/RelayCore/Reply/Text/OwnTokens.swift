@@ -1,4 +1,5 @@
-// Finds the account's tokens without their domain: a reverse address's local part alone reveals the correspondent.
+// Finds the account's tokens without their domain: a reverse address's local part alone
+// reveals the correspondent.
 
 import InternetMessage
 import MailCrypto
@@ -48,14 +49,20 @@ final class OwnTokens {
     ///   - joins: whether an octet belongs to the same word as the octet before.
     ///   - joins: whether an octet belongs to the same word as the one before.
     ///   - isApart: whether white space is before an octet.
-    func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
+    func find(
+        around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool,
+        isApart: (Int) -> Bool
+    ) -> Found? {
         let start = anchor - 1
         guard start >= text.startIndex, let purpose = AddressToken.Purpose(rawValue: text[anchor]),
             start + purpose.length <= text.endIndex
         else { return nil }
         let end = start + purpose.length
         // Base32 in lower case. Tested here, as this runs for every anchor.
-        for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
+        for index in start..<end
+        where
+            !(text[index] >= 0x61 && text[index] <= 0x7A
+            || text[index] >= 0x32 && text[index] <= 0x37)
         { return nil }
         for index in anchor..<end where !joins(index) { return nil }
         // A MAC over a stored address cannot be checked without that address. So its form within
@@ -67,9 +74,13 @@ final class OwnTokens {
         if purpose.isCheckedByAddress, !isWord() { return nil }
         guard purpose.hasAddress else { return found(start, end, text) { read(start..<end, text) } }
         // A dot follows the address in the token.
-        guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
+        guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else {
+            return nil
+        }
         var from = start
-        while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) {
+        while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from),
+            Self.isDotAtom(text[from - 1])
+        {
             from -= 1
         }
         return found(from, end, text) {
@@ -82,7 +93,9 @@ final class OwnTokens {
     }
 
     /// The known result for a run of octets, or the result of reading it now.
-    private func found(_ from: Int, _ end: Int, _ text: UnsafeBufferPointer<UInt8>, _ read: () -> Reading?) -> Found? {
+    private func found(
+        _ from: Int, _ end: Int, _ text: UnsafeBufferPointer<UInt8>, _ read: () -> Reading?
+    ) -> Found? {
         let run = Array(UnsafeBufferPointer(rebasing: text[from..<end]))
         let reading: Reading?
         if let before = known[run] {
@@ -91,13 +104,20 @@ final class OwnTokens {
             reading = read()
             if !isExhausted { known[run] = .some(reading) }
         }
-        return reading.map { Found(range: (end - $0.length)..<end, correspondent: $0.correspondent) }
+        return reading.map {
+            Found(range: (end - $0.length)..<end, correspondent: $0.correspondent)
+        }
     }
 
     private func read(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Reading? {
         readings += 1
-        guard readings <= maximumReadings else { return Reading(length: range.count, correspondent: nil) }
-        guard let token = names.ownToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self)) else {
+        guard readings <= maximumReadings else {
+            return Reading(length: range.count, correspondent: nil)
+        }
+        guard
+            let token = names.ownToken(
+                String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self))
+        else {
             return nil
         }
         return Reading(length: range.count, correspondent: names.correspondent(of: token))
@@ -117,7 +137,8 @@ final class OwnTokens {
         return text.withUnsafeBufferPointer { text in
             text.indices.contains { index in
                 anchors.contains { text[index...].starts(with: $0) }
-                    && find(around: index, in: text, joins: { _ in true }, isApart: { _ in false }) != nil
+                    && find(around: index, in: text, joins: { _ in true }, isApart: { _ in false })
+                        != nil
             }
         }
     }

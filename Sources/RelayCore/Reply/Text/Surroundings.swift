@@ -35,7 +35,8 @@ struct Surroundings {
 
     /// - Parameter range: units of the local part.
     mutating func belongElsewhere(_ range: Range<Int>) -> Bool {
-        isInAddress(range) || (!isFileName && (continuesAsHost(range.upperBound) || isInURLOfAnother(range)))
+        isInAddress(range)
+            || (!isFileName && (continuesAsHost(range.upperBound) || isInURLOfAnother(range)))
     }
 
     /// The text to which a word belongs.
@@ -49,7 +50,9 @@ struct Surroundings {
 
     /// - Parameter range: units of the local part. Ranges must come in the order of their starts.
     mutating func surrounding(_ range: Range<Int>) -> Surrounding {
-        if isInAddress(range) || !isFileName && continuesAsHost(range.upperBound) { return .another }
+        if isInAddress(range) || !isFileName && continuesAsHost(range.upperBound) {
+            return .another
+        }
         if isFileName { return .nothing }
         if range.lowerBound >= token.upperBound { open(around: range.lowerBound) }
         advance(to: range.lowerBound)
@@ -63,20 +66,27 @@ struct Surroundings {
 
     private func isWord(_ octet: UInt8) -> Bool { isLetter(octet) || octet.isASCIIDigit }
 
-    /// Octets that are usual in dot-atoms (RFC 5322 section 3.4.1), without those that join addresses in VERP.
+    /// Octets that are usual in dot-atoms (RFC 5322 section 3.4.1), without those
+    /// that join addresses in VERP.
     private func isLocal(_ octet: UInt8) -> Bool {
-        isWord(octet) || octet == 0x2E || octet == 0x5F || octet == 0x2D || octet == 0x2B || octet == 0x27
+        isWord(octet) || octet == 0x2E || octet == 0x5F || octet == 0x2D || octet == 0x2B
+            || octet == 0x27
     }
 
     // MARK: Addresses
 
     private mutating func isInAddress(_ range: Range<Int>) -> Bool {
         if let domain = separator(at: range.upperBound), isDomain(from: domain) { return true }
-        if range.lowerBound < locals.lowerBound || range.upperBound > locals.upperBound { findLocals(around: range) }
+        if range.lowerBound < locals.lowerBound || range.upperBound > locals.upperBound {
+            findLocals(around: range)
+        }
         let end = min(locals.upperBound, range.upperBound + Self.maximumAddress)
-        if end > range.upperBound, let domain = separator(at: end), isDomain(from: domain) { return true }
+        if end > range.upperBound, let domain = separator(at: end), isDomain(from: domain) {
+            return true
+        }
         let start = max(locals.lowerBound, range.lowerBound - Self.maximumAddress)
-        return start > 1 && !isBreak(start) && units[start - 1] == UInt8(ascii: "@") && !isBreak(start - 1)
+        return start > 1 && !isBreak(start) && units[start - 1] == UInt8(ascii: "@")
+            && !isBreak(start - 1)
             && isLocal(units[start - 2])
     }
 
@@ -91,13 +101,18 @@ struct Surroundings {
     private static let separators = [
         "@", "\\@", "(at)", "[at]", "{at}", "(@)", "(a)", "%40", "=40", "+40", "=", "#", "%",
     ].map { Array($0.utf8) }
-    private static let separatorStarts = (0..<256).map { octet in separators.contains { Int($0[0]) == octet } }
+    private static let separatorStarts = (0..<256).map { octet in
+        separators.contains { Int($0[0]) == octet }
+    }
 
     /// The unit after a separator of local part and domain; nil if there is none here.
     private func separator(at unit: Int) -> Int? {
-        guard unit < units.count, Self.separatorStarts[Int(units[unit])], !isBreak(unit) else { return nil }
+        guard unit < units.count, Self.separatorStarts[Int(units[unit])], !isBreak(unit) else {
+            return nil
+        }
         return Self.separators.first { separator in
-            unit + separator.count < units.count && separator.indices.allSatisfy { units[unit + $0] == separator[$0] }
+            unit + separator.count < units.count
+                && separator.indices.allSatisfy { units[unit + $0] == separator[$0] }
         }.map { unit + $0.count }
     }
 
@@ -108,7 +123,9 @@ struct Surroundings {
         var lastLabel = unit
         var end = unit
         while end < units.count, end - unit < Self.maximumAddress, end == unit || !isBreak(end) {
-            if units[end] == UInt8(ascii: "."), end + 1 < units.count, isWord(units[end + 1]), !isBreak(end + 1) {
+            if units[end] == UInt8(ascii: "."), end + 1 < units.count, isWord(units[end + 1]),
+                !isBreak(end + 1)
+            {
                 lastLabel = end + 1
             } else if !(isWord(units[end]) || units[end] == UInt8(ascii: "-")) {
                 break
@@ -124,7 +141,8 @@ struct Surroundings {
     /// addition to all of two letters.
     private static let topLevels: Set<[UInt8]> = Set(
         [
-            "com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog", "site", "page", "email",
+            "com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog",
+            "site", "page", "email",
             "example", "test",
         ].map {
             Array($0.utf8)
@@ -132,13 +150,19 @@ struct Surroundings {
 
     /// Whether labels follow, so that the word begins a host name: `anna-berg.de`.
     private func continuesAsHost(_ end: Int) -> Bool {
-        guard end + 2 < units.count, !isBreak(end), units[end] == UInt8(ascii: "."), !isBreak(end + 1) else { return false }
+        guard end + 2 < units.count, !isBreak(end), units[end] == UInt8(ascii: "."),
+            !isBreak(end + 1)
+        else { return false }
         var stop = end
-        while stop < units.count, stop - end < Self.maximumAddress, !isBreak(stop), isHost(units[stop]) { stop += 1 }
+        while stop < units.count, stop - end < Self.maximumAddress, !isBreak(stop),
+            isHost(units[stop])
+        { stop += 1 }
         return isTopLevel(before: stop, from: end)
     }
 
-    private func isHost(_ octet: UInt8) -> Bool { isWord(octet) || octet == UInt8(ascii: ".") || octet == UInt8(ascii: "-") }
+    private func isHost(_ octet: UInt8) -> Bool {
+        isWord(octet) || octet == UInt8(ascii: ".") || octet == UInt8(ascii: "-")
+    }
 
     /// Whether the last label of a name that ends here is a top-level domain.
     private func isTopLevel(before end: Int, from start: Int) -> Bool {
@@ -147,14 +171,16 @@ struct Surroundings {
         var label = end
         while label > start, isWord(units[label - 1]) { label -= 1 }
         guard label > start, units[label - 1] == UInt8(ascii: ".") else { return false }
-        return end - label == 2 && units[label..<end].allSatisfy(isLetter) || Self.topLevels.contains(Array(units[label..<end]))
+        return end - label == 2 && units[label..<end].allSatisfy(isLetter)
+            || Self.topLevels.contains(Array(units[label..<end]))
     }
 
     /// Whether a URL may contain this octet: no space or control, none of `<>"'()[]{}|^`, no grave
     /// accent. Tested for every octet around a word.
     private func isURL(_ octet: UInt8) -> Bool {
         switch octet {
-        case 0...0x20, 0x22, 0x27...0x29, 0x3C, 0x3E, 0x5B, 0x5D, 0x5E, 0x60, 0x7B...0x7D, 0x7F: false
+        case 0...0x20, 0x22, 0x27...0x29, 0x3C, 0x3E, 0x5B, 0x5D, 0x5E, 0x60, 0x7B...0x7D, 0x7F:
+            false
         default: true
         }
     }
@@ -193,11 +219,15 @@ struct Surroundings {
         while searched < unit {
             defer { searched += 1 }
             // `file:` leads to a path on the user's own machine, not to a host.
-            guard units[searched] == UInt8(ascii: ":"), !isFileScheme(before: searched) else { continue }
+            guard units[searched] == UInt8(ascii: ":"), !isFileScheme(before: searched) else {
+                continue
+            }
             // JSON writes `:\/\/`.
             var at = searched + 1
             var slashes = 0
-            while at < token.upperBound, slashes < 2, units[at] == UInt8(ascii: "/") || units[at] == UInt8(ascii: "\\") {
+            while at < token.upperBound, slashes < 2,
+                units[at] == UInt8(ascii: "/") || units[at] == UInt8(ascii: "\\")
+            {
                 slashes += units[at] == UInt8(ascii: "/") ? 1 : 0
                 at += 1
             }

@@ -12,7 +12,9 @@ package struct TextEdit: Sendable, Hashable {
     /// as any correspondent is sent.
     let isMade: Bool
 
-    package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false) {
+    package init(
+        range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false
+    ) {
         self.isMade = isMade
         self.range = range
         self.replacement = replacement
@@ -21,13 +23,15 @@ package struct TextEdit: Sendable, Hashable {
 
     /// The same edit, marked as writing a correspondent or not.
     func making(_ isMade: Bool) -> TextEdit {
-        isMade ? TextEdit(range: range, replacement: replacement, isWeak: isWeak, isMade: true) : self
+        isMade
+            ? TextEdit(range: range, replacement: replacement, isWeak: isWeak, isMade: true) : self
     }
 
     /// The same edit for a text with this many more octets before it.
     func moved(by offset: Int) -> TextEdit {
         TextEdit(
-            range: (range.lowerBound + offset)..<(range.upperBound + offset), replacement: replacement, isWeak: isWeak,
+            range: (range.lowerBound + offset)..<(range.upperBound + offset),
+            replacement: replacement, isWeak: isWeak,
             isMade: isMade)
     }
 }
@@ -40,7 +44,9 @@ extension [TextEdit] {
         let strong = filter { !$0.isWeak }.longest
         var next = strong[...]
         let weak = filter(\.isWeak).longest.filter { edit in
-            while let first = next.first, first.range.upperBound <= edit.range.lowerBound { next.removeFirst() }
+            while let first = next.first, first.range.upperBound <= edit.range.lowerBound {
+                next.removeFirst()
+            }
             return next.first.map { !$0.range.overlaps(edit.range) } ?? true
         }
         return (strong + weak).sorted { $0.range.lowerBound < $1.range.lowerBound }
@@ -49,7 +55,8 @@ extension [TextEdit] {
     private var longest: [TextEdit] {
         func precedes(_ one: TextEdit, _ other: TextEdit) -> Bool {
             one.range.lowerBound != other.range.lowerBound
-                ? one.range.lowerBound < other.range.lowerBound : one.range.upperBound > other.range.upperBound
+                ? one.range.lowerBound < other.range.lowerBound
+                : one.range.upperBound > other.range.upperBound
         }
         // The edits of one reading are already in order.
         let isOrdered = indices.dropFirst().allSatisfy { !precedes(self[$0], self[$0 - 1]) }
@@ -57,7 +64,8 @@ extension [TextEdit] {
         var kept: [TextEdit] = []
         kept.reserveCapacity(count)
         for edit in ordered {
-            guard let last = kept.last, last.range.overlaps(edit.range) || last.range == edit.range else {
+            guard let last = kept.last, last.range.overlaps(edit.range) || last.range == edit.range
+            else {
                 kept.append(edit)
                 continue
             }
@@ -75,7 +83,8 @@ extension [TextEdit] {
         var output: [UInt8] = []
         output.reserveCapacity(text.count + count * 16)
         var position = 0
-        for edit in self where edit.range.lowerBound >= position && edit.range.upperBound <= text.count {
+        for edit in self
+        where edit.range.lowerBound >= position && edit.range.upperBound <= text.count {
             output += text[position..<edit.range.lowerBound]
             output += edit.replacement
             position = edit.range.upperBound

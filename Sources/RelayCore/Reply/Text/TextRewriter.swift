@@ -1,4 +1,5 @@
-// Replaces the user's addresses and the reverse addresses in text, in every form in which programs write them.
+// Replaces the user's addresses and the reverse addresses in text, in every form in
+// which programs write them.
 
 import InternetMessage
 import LeakSearch
@@ -77,9 +78,13 @@ package struct TextRewriter {
 
     /// The replacements in a text with known authors of its stretches. Each stretch is read alone:
     /// text that was not typed is never compared with the user's addresses.
-    func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit] {
-        let stretches = search.mode == .neutral && !search.isCounting ? stretches.neutral : stretches
-        guard !stretches.isTyped else { return typedEdits(utf8, syntax: syntax, place: .typed, depth: 0) }
+    func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit]
+    {
+        let stretches =
+            search.mode == .neutral && !search.isCounting ? stretches.neutral : stretches
+        guard !stretches.isTyped else {
+            return typedEdits(utf8, syntax: syntax, place: .typed, depth: 0)
+        }
         var edits: [TextEdit] = []
         stretches.forEach(upTo: utf8.count) { range, standing in
             guard standing.isTyped else { return }
@@ -90,7 +95,9 @@ package struct TextRewriter {
         if syntax == .markup { edits += joinedEdits(utf8, in: stretches) }
         if search.isCounting { return [] }
         let neutral = scratch.neutraliser { Neutraliser(names: names, reader: reader, own: own) }
-        let all = (edits + neutral.edits(utf8, syntax: syntax, in: stretches) + contentIDs.edits(utf8)).reconciled
+        let all =
+            (edits + neutral.edits(utf8, syntax: syntax, in: stretches) + contentIDs.edits(utf8))
+            .reconciled
         return names.removesUnread ? removingUnread(utf8, syntax, all, in: stretches) : all
     }
 
@@ -104,7 +111,8 @@ package struct TextRewriter {
             defer { pieces = [] }
             guard pieces.count > 1 else { return }
             let joined = JoinedText(utf8, pieces)
-            edits += typedEdits(joined.octets, syntax: .markup, place: .typed, depth: 0).compactMap(joined.placed)
+            edits += typedEdits(joined.octets, syntax: .markup, place: .typed, depth: 0).compactMap(
+                joined.placed)
         }
         stretches.forEach(upTo: utf8.count) { range, standing in
             if standing.isTyped {
@@ -127,21 +135,32 @@ package struct TextRewriter {
         var edits = edits
         stretches.forEach(upTo: utf8.count) { range, standing in
             guard !standing.isTyped else { return }
-            let own = edits.filter { range.contains($0.range.lowerBound) }.map { $0.moved(by: -range.lowerBound) }
+            let own = edits.filter { range.contains($0.range.lowerBound) }.map {
+                $0.moved(by: -range.lowerBound)
+            }
             let written = own.applied(to: Array(utf8[range]))
             let isMarkup = syntax == .markup
-            guard check.holdsAddress(written[...], isMarkup: isMarkup, work: WorkBudget(octets: written.count)) else { return }
+            guard
+                check.holdsAddress(
+                    written[...], isMarkup: isMarkup, work: WorkBudget(octets: written.count))
+            else { return }
             edits.removeAll { $0.range.overlaps(range) }
             edits.append(TextEdit(range: range, replacement: NeutralMark.quotation))
         }
         return edits.reconciled
     }
 
-    private func typedEdits(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int) -> [TextEdit] {
+    private func typedEdits(
+        _ utf8: [UInt8], syntax: TextSyntax, place: TextPlace, depth: Int
+    ) -> [TextEdit] {
         var edits: [TextEdit] = []
-        if !search.isCounting, utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) { return [] }
+        if !search.isCounting, utf8.count <= Self.shortText, contentIDs.isEmpty, isOrdinary(utf8) {
+            return []
+        }
         utf8.withUnsafeBufferPointer { text in
-            for lens in Self.lenses(text, syntax: syntax) { scan(text, lens: lens, syntax: syntax, into: &edits) }
+            for lens in Self.lenses(text, syntax: syntax) {
+                scan(text, lens: lens, syntax: syntax, into: &edits)
+            }
         }
         edits += encodedWordEdits(utf8, place)
         edits += contentIDs.edits(utf8)
@@ -196,7 +215,9 @@ package struct TextRewriter {
         let found = text.withUnsafeBufferPointer { text in
             scratch.base64[depth].edits(in: text, mayHold: { mayHold($0) }) {
                 content, _ in
-                let edits = typedEdits(content, syntax: .plain, place: place == .whole ? .typed : place, depth: depth + 1)
+                let edits = typedEdits(
+                    content, syntax: .plain, place: place == .whole ? .typed : place,
+                    depth: depth + 1)
                 isMade = isMade || edits.isAnyMade
                 return edits.isEmpty ? nil : edits.applied(to: content)
             }
@@ -251,8 +272,11 @@ package struct TextRewriter {
         var run = 0
         var isEncoded = false
         for octet in utf8 {
-            // `=` before a digit, a break or a question mark may encode something; `charset=utf-8` does not.
-            if isEncoded, octet.hexValue != nil || octet <= 0x20 || octet == UInt8(ascii: "?") { return false }
+            // `=` before a digit, a break or a question mark may encode
+            // something; `charset=utf-8` does not.
+            if isEncoded, octet.hexValue != nil || octet <= 0x20 || octet == UInt8(ascii: "?") {
+                return false
+            }
             isEncoded = octet == UInt8(ascii: "=")
             switch octet {
             case 0x20, 0x09, 0x0A, 0x0D, 0x3E: continue
@@ -264,7 +288,8 @@ package struct TextRewriter {
             last = lower
             // A word of this length may be base64.
             run =
-                octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F
+                octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F
+                    || octet == 0x2D || octet == 0x5F
                 ? run + 1 : 0
             if run == 12 { return false }
         }
@@ -281,8 +306,13 @@ package struct TextRewriter {
         return lenses
     }
 
-    private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, into edits: inout [TextEdit]) {
-        guard !lens.isEmpty else { return scan(text, 0..<text.count, lens: lens, syntax: syntax, into: &edits) }
+    private func scan(
+        _ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax,
+        into edits: inout [TextEdit]
+    ) {
+        guard !lens.isEmpty else {
+            return scan(text, 0..<text.count, lens: lens, syntax: syntax, into: &edits)
+        }
         // This pass reads new text only near the octets that it decodes.
         var next = DecodedWindow.nextDecoded(lens, text, from: 0)
         while let first = next {
@@ -299,18 +329,23 @@ package struct TextRewriter {
 
     /// Searches for mentions with words that begin in a range of a text.
     private func scan(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, syntax: TextSyntax,
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass,
+        syntax: TextSyntax,
         into edits: inout [TextEdit]
     ) {
         let window = scratch.window(
             foldsUnicode: true,
-            capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
+            capacity: min(
+                text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
         var from = range.lowerBound
         while from < range.upperBound {
             let limit = min(range.upperBound, from + Self.window)
-            window.read(text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap), lens: lens)
+            window.read(
+                text, from: max(0, from - Self.overlap), to: min(text.count, limit + Self.overlap),
+                lens: lens)
             scanner.scan(
-                window, text: text, lens: lens, syntax: syntax, range: from..<limit, search: search, into: &edits)
+                window, text: text, lens: lens, syntax: syntax, range: from..<limit, search: search,
+                into: &edits)
             from = limit
         }
     }
@@ -324,12 +359,17 @@ package struct TextRewriter {
             let decoded = Array(EncodedWord.decode(HeaderField.unfold(text[run])[...]).utf8)
             var inner: [TextEdit] = []
             decoded.withUnsafeBufferPointer { bytes in
-                for lens in Self.lenses(bytes, syntax: .plain) { scan(bytes, lens: lens, syntax: .plain, into: &inner) }
+                for lens in Self.lenses(bytes, syntax: .plain) {
+                    scan(bytes, lens: lens, syntax: .plain, into: &inner)
+                }
             }
             guard !inner.isEmpty else { continue }
             inner = inner.reconciled
             edits.append(
-                TextEdit(range: run, replacement: HeaderText.encodedWords(inner.applied(to: decoded), startingAt: 12)).making(
+                TextEdit(
+                    range: run,
+                    replacement: HeaderText.encodedWords(inner.applied(to: decoded), startingAt: 12)
+                ).making(
                     inner.isAnyMade))
         }
         return edits
@@ -338,7 +378,8 @@ package struct TextRewriter {
     private static func mayHoldEncodedWords(_ text: [UInt8]) -> Bool {
         text.withUnsafeBufferPointer { bytes in
             guard bytes.count > 8 else { return false }
-            for index in 0..<(bytes.count - 1) where bytes[index] == UInt8(ascii: "=") && bytes[index + 1] == UInt8(ascii: "?") {
+            for index in 0..<(bytes.count - 1)
+            where bytes[index] == UInt8(ascii: "=") && bytes[index + 1] == UInt8(ascii: "?") {
                 return true
             }
             return false
@@ -348,7 +389,9 @@ package struct TextRewriter {
     /// The outgoing raw value of an unstructured field, leading white space included. The original
     /// bytes if nothing changes and the value is safe; otherwise decoded, rewritten, encoded again
     /// (RFC 2047) and folded.
-    package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] { rewriteUnstructured(field, place: .typed) }
+    package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] {
+        rewriteUnstructured(field, place: .typed)
+    }
 
     func rewriteUnstructured(_ field: HeaderField, place: TextPlace) -> [UInt8] {
         let raw = field.rawValue
@@ -357,15 +400,21 @@ package struct TextRewriter {
         if isSafe {
             let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
             // A name with one half in an encoded word is found only when everything is decoded.
-            if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil {
+            if rewrite(
+                Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8),
+                place: place) == nil
+            {
                 return rewritten
             }
         }
         let text =
             unfolded.isValidUTF8
-            ? EncodedWord.decode(HeaderField.trim(unfolded[...])) : Charset.decode(unfolded, "windows-1252") ?? ""
+            ? EncodedWord.decode(HeaderField.trim(unfolded[...]))
+            : Charset.decode(unfolded, "windows-1252") ?? ""
         let clean = text.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
-        return [0x20] + HeaderText.unstructured(rewrite(clean, place: place) ?? clean, startingAt: field.nameLength + 2)
+        return [0x20]
+            + HeaderText.unstructured(
+                rewrite(clean, place: place) ?? clean, startingAt: field.nameLength + 2)
     }
 }
 
@@ -381,9 +430,12 @@ private struct JoinedText {
 
     /// Whether the text around a hidden piece of markup is one word.
     static func isWithinWord(_ gap: Range<Int>, of text: [UInt8]) -> Bool {
-        guard gap.lowerBound > 0, gap.upperBound < text.count, text[gap.lowerBound] == UInt8(ascii: "<") else { return false }
+        guard gap.lowerBound > 0, gap.upperBound < text.count,
+            text[gap.lowerBound] == UInt8(ascii: "<")
+        else { return false }
         let (before, after) = (text[gap.lowerBound - 1], text[gap.upperBound])
-        return before > 0x20 && before != UInt8(ascii: ">") && after > 0x20 && after != UInt8(ascii: "<")
+        return before > 0x20 && before != UInt8(ascii: ">") && after > 0x20
+            && after != UInt8(ascii: "<")
     }
 
     /// An edit in terms of the complete text. The text between the pieces that it spans is removed.
@@ -392,11 +444,17 @@ private struct JoinedText {
         var start = 0
         for piece in pieces {
             let end = start + piece.count
-            if first == nil, edit.range.lowerBound < end { first = piece.lowerBound + edit.range.lowerBound - start }
-            if last == nil, edit.range.upperBound <= end { last = piece.lowerBound + edit.range.upperBound - start }
+            if first == nil, edit.range.lowerBound < end {
+                first = piece.lowerBound + edit.range.lowerBound - start
+            }
+            if last == nil, edit.range.upperBound <= end {
+                last = piece.lowerBound + edit.range.upperBound - start
+            }
             start = end
         }
         guard let first, let last else { return nil }
-        return TextEdit(range: first..<last, replacement: edit.replacement, isWeak: edit.isWeak, isMade: edit.isMade)
+        return TextEdit(
+            range: first..<last, replacement: edit.replacement, isWeak: edit.isWeak,
+            isMade: edit.isMade)
     }
 }

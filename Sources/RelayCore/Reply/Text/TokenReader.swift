@@ -49,7 +49,9 @@ final class TokenReader {
         guard known.count < Self.maximumReadings else { return .hidden }
         let address = AddrSpec(localPart: local, domain: domain)
         let meaning: Meaning
-        if local == names.relayAddress.localPart.lowercased(), domain == names.relayAddress.domain.lowercased() {
+        if local == names.relayAddress.localPart.lowercased(),
+            domain == names.relayAddress.domain.lowercased()
+        {
             meaning = .relayAddress
         } else if let correspondent = names.correspondent(address) {
             meaning = .correspondent(correspondent)

@@ -45,11 +45,14 @@ final class TypedSearch {
     }
 
     func note(local: ArraySlice<UInt8>, domain: [UInt8]) {
-        guard bounds.mode != .neutral, noted.insert(local + [UInt8(ascii: "@")] + domain).inserted else { return }
+        guard bounds.mode != .neutral, noted.insert(local + [UInt8(ascii: "@")] + domain).inserted
+        else { return }
         for local in Self.locals(local) {
             seen.insert(local + [UInt8(ascii: "@")] + domain)
             let address = names.providers.canonical(
-                AddrSpec(localPart: String(decoding: local, as: UTF8.self), domain: String(decoding: domain, as: UTF8.self)))
+                AddrSpec(
+                    localPart: String(decoding: local, as: UTF8.self),
+                    domain: String(decoding: domain, as: UTF8.self)))
             bounds.note(address: Array(address.wireForm.utf8))
         }
     }
@@ -65,12 +68,15 @@ extension MentionScanner {
 
     /// Examines the candidates with a separator or a first octet in a range of the text.
     func typed(
-        _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
+        _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass,
+        syntax: TextSyntax, range: Range<Int>,
         search: TypedSearch, into edits: inout [TextEdit]
     ) {
         if search.isCounted { return }
         let units = window.octets
-        func source(_ range: Range<Int>) -> Range<Int> { window.start(range.lowerBound)..<window.end(range.upperBound - 1) }
+        func source(_ range: Range<Int>) -> Range<Int> {
+            window.start(range.lowerBound)..<window.end(range.upperBound - 1)
+        }
         var finder = AddressFinder(window, of: text, lens: lens)
         finder.forEach(in: range) { candidate in
             guard Self.isRead(candidate, units), !isInOwn(candidate, units) else { return }
@@ -78,22 +84,29 @@ extension MentionScanner {
             // Octets that are not valid UTF-8 are an artefact of another reading, and not an
             // address.
             guard Array(units[candidate.whole]).isValidUTF8 else { return }
-            guard !names.relayDomains.contains(where: { domain.elementsEqual($0.utf8) }) else { return }
+            guard !names.relayDomains.contains(where: { domain.elementsEqual($0.utf8) }) else {
+                return
+            }
             for local in Self.locals(candidate, units, syntax) {
                 if search.isCounting {
                     search.note(local: Array(units[local])[...], domain: domain)
                 } else if index.hides(local: Array(units[local])[...], at: domain) {
                     edits.append(TextEdit(range: source(local), replacement: relayLocal))
-                    edits.append(TextEdit(range: source(candidate.domain), replacement: relayDomain))
+                    edits.append(
+                        TextEdit(range: source(candidate.domain), replacement: relayDomain))
                 }
             }
         }
-        if search.readsWords { words(window, syntax: syntax, range: range, search: search, into: &edits) }
+        if search.readsWords {
+            words(window, syntax: syntax, range: range, search: search, into: &edits)
+        }
     }
 
     /// Whether a candidate is compared. Not every `=` in a query and every "at" in a sentence marks
     /// an address.
-    private static func isRead(_ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>) -> Bool {
+    private static func isRead(
+        _ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
         switch candidate.form {
         case .at, .gateway: !candidate.isDoubtful
         case .spelled, .verp, .reversed: candidate.isComplete
@@ -102,7 +115,9 @@ extension MentionScanner {
 
     /// Whether a candidate is within the local part of an address of the relay, which is read as a
     /// unit.
-    private func isInOwn(_ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>) -> Bool {
+    private func isInOwn(
+        _ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
         guard candidate.form == .verp || candidate.form == .reversed else { return false }
         var end = candidate.whole.upperBound
         while end < units.count, end - candidate.whole.upperBound < 64,
@@ -117,7 +132,8 @@ extension MentionScanner {
     /// The possible local parts of a candidate. In a file name, and within another address, other
     /// text may be directly before it.
     private static func locals(
-        _ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>, _ syntax: TextSyntax
+        _ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>,
+        _ syntax: TextSyntax
     ) -> [Range<Int>] {
         guard syntax == .fileName || candidate.form == .verp else { return [candidate.local] }
         var locals = [candidate.local]
@@ -134,17 +150,20 @@ extension MentionScanner {
     /// Words that may be a local part alone: pieces of letters and digits, and some combinations of
     /// them with the marks between them.
     private func words(
-        _ window: DecodedWindow, syntax: TextSyntax, range: Range<Int>, search: TypedSearch, into edits: inout [TextEdit]
+        _ window: DecodedWindow, syntax: TextSyntax, range: Range<Int>, search: TypedSearch,
+        into edits: inout [TextEdit]
     ) {
         let units = window.octets
-        var surroundings = Surroundings(window: window, isFileName: syntax == .fileName, hiddenDomains: index.hiddenDomains)
+        var surroundings = Surroundings(
+            window: window, isFileName: syntax == .fileName, hiddenDomains: index.hiddenDomains)
         // The pieces of one run, without white space between them.
         var pieces: [Range<Int>] = []
         func endRun() {
             if pieces.count > 2, let last = pieces.last, TopLevelDomains.contains(units[last]) {
                 lookAtGateways(pieces[0].lowerBound..<last.upperBound)
             }
-            for (number, first) in pieces.enumerated() where range.contains(window.start(first.lowerBound)) {
+            for (number, first) in pieces.enumerated()
+            where range.contains(window.start(first.lowerBound)) {
                 for last in pieces[number..<min(number + Self.mostPieces, pieces.count)] {
                     look(first.lowerBound..<last.upperBound)
                 }
@@ -154,22 +173,29 @@ extension MentionScanner {
         func look(_ place: Range<Int>) {
             guard place.count >= LocalPartGuard.minimumLength, place.count <= 64 else { return }
             let word = Array(units[place])
-            guard search.isCounting ? TypedBounds.counts(word) : index.bareLocals.contains(word) && TypedBounds.counts(word)
+            guard
+                search.isCounting
+                    ? TypedBounds.counts(word)
+                    : index.bareLocals.contains(word) && TypedBounds.counts(word)
             else {
                 return
             }
             let surrounding = surroundings.surrounding(place)
             if search.isCounting {
-                if surrounding != .another { search.note(word: word, isLinked: surrounding != .nothing) }
+                if surrounding != .another {
+                    search.note(word: word, isLinked: surrounding != .nothing)
+                }
             } else if surrounding == .nothing || surrounding == .ownLink && search.readsLinks {
                 edits.append(
                     TextEdit(
-                        range: window.start(place.lowerBound)..<window.end(place.upperBound - 1), replacement: relayLocal))
+                        range: window.start(place.lowerBound)..<window.end(place.upperBound - 1),
+                        replacement: relayLocal))
             }
         }
         /// A complete address as gateways write it in a path.
         func lookAtGateways(_ place: Range<Int>) {
-            guard range.contains(window.start(place.lowerBound)), place.count <= 128, place.lowerBound > 0,
+            guard range.contains(window.start(place.lowerBound)), place.count <= 128,
+                place.lowerBound > 0,
                 units[place.lowerBound - 1] == UInt8(ascii: "/"),
                 units[place].allSatisfy({ Self.isOfPiece($0) || $0 == UInt8(ascii: "_") })
             else { return }
@@ -180,7 +206,8 @@ extension MentionScanner {
                 edits.append(
                     TextEdit(
                         range: window.start(place.lowerBound)..<window.end(place.upperBound - 1),
-                        replacement: NameIndex.joined(relayLocal + [UInt8(ascii: "@")] + relayDomain)))
+                        replacement: NameIndex.joined(
+                            relayLocal + [UInt8(ascii: "@")] + relayDomain)))
             }
         }
         var unit = 0
@@ -194,7 +221,9 @@ extension MentionScanner {
             }
             let first = unit
             unit += 1
-            while unit < units.count, Self.isOfPiece(units[unit]), window.separators[unit] & ~DecodedWindow.unseen == 0 {
+            while unit < units.count, Self.isOfPiece(units[unit]),
+                window.separators[unit] & ~DecodedWindow.unseen == 0
+            {
                 unit += 1
             }
             pieces.append(first..<unit)
@@ -202,7 +231,9 @@ extension MentionScanner {
         endRun()
     }
 
-    private static func isOfPiece(_ octet: UInt8) -> Bool { octet.isASCIIAlphanumeric || octet >= 0x80 }
+    private static func isOfPiece(_ octet: UInt8) -> Bool {
+        octet.isASCIIAlphanumeric || octet >= 0x80
+    }
 
     /// `.`, `_`, `-`, `+`, `'`: marks that may be within a local part.
     private static func joins(_ octet: UInt8) -> Bool {

@@ -5,7 +5,8 @@ struct WordTable {
     /// An octet of a word after its first two.
     private struct Node {
         let octet: UInt8
-        /// The first node of the octets that may follow, and the next one that may be here instead; -1 for none.
+        /// The first node of the octets that may follow, and the next one that may
+        /// be here instead; -1 for none.
         var child: Int32 = -1
         var sibling: Int32
         /// The last word that ends here, plus one; 0 for none.
@@ -50,10 +51,13 @@ struct WordTable {
         nodes[Int(last)].word = number
     }
 
-    /// Calls `body` with each word at an index, shorter ones first, until it returns true; returns whether it did.
+    /// Calls `body` with each word at an index, shorter ones first, until it returns
+    /// true; returns whether it did.
     /// - Parameter index: at least two octets must be there.
     @inline(__always)
-    func contains(at index: Int, in octets: UnsafeBufferPointer<UInt8>, where body: (Int) -> Bool) -> Bool {
+    func contains(
+        at index: Int, in octets: UnsafeBufferPointer<UInt8>, where body: (Int) -> Bool
+    ) -> Bool {
         let pair = Int(octets[index]) << 8 | Int(octets[index + 1])
         if !short.isEmpty, let number = short[pair], call(number, body) { return true }
         var node = roots[pair] - 1
@@ -149,7 +153,8 @@ struct PairSet {
         }
     }
 
-    /// Calls `body` with each index of a pair of the set, until it returns true; returns whether it did.
+    /// Calls `body` with each index of a pair of the set, until it returns
+    /// true; returns whether it did.
     @inline(__always)
     func search(_ octets: UnsafeBufferPointer<UInt8>, _ body: (Int) -> Bool) -> Bool {
         guard octets.count >= 2, let base = octets.baseAddress else { return false }

@@ -1,12 +1,13 @@
 // postern account: users as teams see them.
 
-import Database
 import Accounts
 import ArgumentParser
+import Database
 
 struct AccountCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "account", abstract: "Show, list, revoke, delete and link accounts: users as one team sees them.",
+        commandName: "account",
+        abstract: "Show, list, revoke, delete and link accounts: users as one team sees them.",
         discussion: """
             An account has a sub and one relay address, for all apps of a team. Consent is given to groups of apps, and is \
             revoked for one group or for all; if the user returns, sub and address are the same. Only deletion ends them, \
@@ -28,7 +29,8 @@ struct AccountCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show an account and the consent it has.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show an account and the consent it has.")
 
         @OptionGroup var name: AccountArgument
         @OptionGroup var installation: InstallationOptions
@@ -42,18 +44,25 @@ struct AccountCommand: ParsableCommand {
             let account = found.account
             try output.print(found.view) {
                 [
-                    ("account", "\(account.number)"), ("team", account.teamID), ("user", account.userID ?? "-"),
-                    ("sub", account.sub), ("state", found.view.credentialState ?? "-"), ("e-mail", account.emailKind.rawValue),
-                    ("address", found.view.email ?? "-"), ("name", account.sharesName ? "shared" : "not shared"),
+                    ("account", "\(account.number)"), ("team", account.teamID),
+                    ("user", account.userID ?? "-"),
+                    ("sub", account.sub), ("state", found.view.credentialState ?? "-"),
+                    ("e-mail", account.emailKind.rawValue),
+                    ("address", found.view.email ?? "-"),
+                    ("name", account.sharesName ? "shared" : "not shared"),
                     ("since", timestamp(account.createdAt)),
                 ]
                     + found.grants.map { grant in
                         let app = grant.group.primaryClientID ?? "(mail alone)"
-                        var text = "\(app) \(grant.state.rawValue) since \(timestamp(grant.firstAuthorizedAt))"
-                        if let status = grant.realUserStatus { text += ", real_user_status \(status)" }
+                        var text =
+                            "\(app) \(grant.state.rawValue) since \(timestamp(grant.firstAuthorizedAt))"
+                        if let status = grant.realUserStatus {
+                            text += ", real_user_status \(status)"
+                        }
                         if let status = grant.priorStatus { text += ", before that \(status)" }
                         if let given = statuses[grant.number] {
-                            text += ", by policy \(given.policyVersion): \(given.reasons.joined(separator: ", "))"
+                            text +=
+                                ", by policy \(given.policyVersion): \(given.reasons.joined(separator: ", "))"
                         }
                         if let time = grant.revokedAt { text += ", revoked \(timestamp(time))" }
                         return ("consent", text)
@@ -76,7 +85,8 @@ struct AccountCommand: ParsableCommand {
             try installation.withStore { store in
                 try output.print(["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"]) {
                     (after: Int64?) -> (rows: [Row], next: Int64?) in
-                    let page = try store.accounts.page(team: team, user: user, after: after, limit: OutputOptions.page)
+                    let page = try store.accounts.page(
+                        team: team, user: user, after: after, limit: OutputOptions.page)
                     let rows: [Row] = try page.rows.map {
                         (account: $0, view: try AccountView($0, for: .administrator, store))
                     }
@@ -85,7 +95,8 @@ struct AccountCommand: ParsableCommand {
                     $0.view
                 } columns: { account, view in
                     [
-                        account.sub, account.teamID, account.userID ?? "-", view.credentialState ?? "-", view.email ?? "-",
+                        account.sub, account.teamID, account.userID ?? "-",
+                        view.credentialState ?? "-", view.email ?? "-",
                         timestamp(account.createdAt),
                     ]
                 }
@@ -102,7 +113,9 @@ struct AccountCommand: ParsableCommand {
                 """)
 
         @OptionGroup var name: AccountArgument
-        @Option(help: ArgumentHelp("Only the consent to the group of this app.", valueName: "client-id")) var app: String?
+        @Option(
+            help: ArgumentHelp("Only the consent to the group of this app.", valueName: "client-id")
+        ) var app: String?
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -110,14 +123,20 @@ struct AccountCommand: ParsableCommand {
                 let account = try name.resolve(store)
                 guard let app else {
                     let count = try store.grants.revokeAll(account: account.number, thisChange())
-                    return print(count == 0 ? "No consent to revoke." : "Revoked \(count) consent\(count == 1 ? "" : "s").")
+                    return print(
+                        count == 0
+                            ? "No consent to revoke."
+                            : "Revoked \(count) consent\(count == 1 ? "" : "s").")
                 }
                 let apps = try store.apps.apps(team: account.teamID)
                 guard let found = apps.first(where: { $0.clientID == app }) else {
                     throw StoreFailure.refused(
-                        .notFound, "team \(account.teamID) has no app \(app): see postern app list \(account.teamID)")
+                        .notFound,
+                        "team \(account.teamID) has no app \(app): see postern app list \(account.teamID)"
+                    )
                 }
-                let isRevoked = try store.grants.revoke(account: account.number, group: found.group, thisChange())
+                let isRevoked = try store.grants.revoke(
+                    account: account.number, group: found.group, thisChange())
                 print(isRevoked ? "Revoked." : "No consent to revoke.")
             }
         }
@@ -158,20 +177,28 @@ struct AccountCommand: ParsableCommand {
 
         @Argument(help: "The team's identifier.") var team: String
         @Argument(help: "The sub.") var sub: String
-        @Option(help: ArgumentHelp("Only for the group of this app.", valueName: "client-id")) var app: String?
+        @Option(help: ArgumentHelp("Only for the group of this app.", valueName: "client-id"))
+        var app: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let state = try installation.withStore { try $0.grants.credentialState(team: team, sub: sub, clientID: app) }
-            if output.json { return try printJSON(["team": team, "sub": sub, "credential_state": state.rawValue] as Members) }
+            let state = try installation.withStore {
+                try $0.grants.credentialState(team: team, sub: sub, clientID: app)
+            }
+            if output.json {
+                return try printJSON(
+                    ["team": team, "sub": sub, "credential_state": state.rawValue] as Members)
+            }
             print(state.rawValue)
         }
     }
 
     struct Link: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Link an account of an external issuer to a user, so that the user's inboxes count for the account.")
+            abstract:
+                "Link an account of an external issuer to a user, so that the user's inboxes count for the account."
+        )
 
         @Argument(help: "The account's sub.") var sub: String
         @Argument(help: "The user's identifier.") var user: String
@@ -193,14 +220,17 @@ struct AccountArgument: ParsableArguments {
     var words: [String]
 
     func validate() throws {
-        guard (1...2).contains(words.count) else { throw ValidationError("Give one sub, or a team and a user.") }
+        guard (1...2).contains(words.count) else {
+            throw ValidationError("Give one sub, or a team and a user.")
+        }
     }
 
     func resolve(_ store: Store) throws -> Account {
         guard words.count == 2 else { return try store.accounts.account(sub: words[0]) }
         guard let account = try store.accounts.accounts(team: words[0], user: words[1]).first else {
             throw StoreFailure.refused(
-                .notFound, "user \(words[1]) has no account with team \(words[0]): see postern account list")
+                .notFound,
+                "user \(words[1]) has no account with team \(words[0]): see postern account list")
         }
         return account
     }

@@ -1,16 +1,17 @@
 // postern import: users, inboxes and accounts from a file.
 
-import Database
 import Accounts
-import ArgumentParser
-import Foundation
-import Support
 import Administration
+import ArgumentParser
+import Database
+import Foundation
 import PosternConfiguration
+import Support
 
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Import users, inboxes and accounts from CSV or JSON lines.",
+        commandName: "import",
+        abstract: "Import users, inboxes and accounts from CSV or JSON lines.",
         discussion: """
             The first line of a CSV file names its columns; each JSON line is an object with the columns as keys. One row is \
             a user, and optionally an inbox of that user and an account with a team:
@@ -40,10 +41,15 @@ struct ImportCommand: ParsableCommand {
     var file: String
     @Flag(help: "Check every row on a copy of the store, and change nothing.")
     var dryRun = false
-    @Flag(help: "Trust the column verified: the author of the file knows that these inboxes belong to their users.")
+    @Flag(
+        help:
+            "Trust the column verified: the author of the file knows that these inboxes belong to their users."
+    )
     var trustVerified = false
     @Option(
-        help: ArgumentHelp("Write line and reason of each row that was not imported to this file, as CSV.", valueName: "file"),
+        help: ArgumentHelp(
+            "Write line and reason of each row that was not imported to this file, as CSV.",
+            valueName: "file"),
         transform: filePath)
     var errors: String?
     @OptionGroup var installation: InstallationOptions
@@ -61,8 +67,12 @@ struct ImportCommand: ParsableCommand {
         defer { reasons?.abandon() }
         let bar = ProgressBar(total: file == "-" ? nil : size(input))
         let report = try installation.withInstallation { installation in
-            guard dryRun else { return try run(input, installation, installation.store, reasons, bar) }
-            let leftovers = installation.configuration.database.path.map { Leftovers.rehearsals(of: $0) }
+            guard dryRun else {
+                return try run(input, installation, installation.store, reasons, bar)
+            }
+            let leftovers = installation.configuration.database.path.map {
+                Leftovers.rehearsals(of: $0)
+            }
             leftovers?.removeAbandoned()
             let watch = leftovers?.removingIfInterrupted()
             defer { watch?.end() }
@@ -79,7 +89,8 @@ struct ImportCommand: ParsableCommand {
     }
 
     private func run(
-        _ input: FileHandle, _ installation: Installation, _ store: Store, _ reasons: ReasonsFile?, _ bar: ProgressBar
+        _ input: FileHandle, _ installation: Installation, _ store: Store, _ reasons: ReasonsFile?,
+        _ bar: ProgressBar
     ) throws -> ImportReport {
         var reader = ImportReader()
         var shown = 0
@@ -87,7 +98,8 @@ struct ImportCommand: ParsableCommand {
         var importer = Importer(
             imports: store.imports,
             reading: ImportReading(
-                trustsVerified: trustVerified, relayDomains: installation.configuration.relayDomains,
+                trustsVerified: trustVerified,
+                relayDomains: installation.configuration.relayDomains,
                 localRecipients: installation.configuration.localRecipients.keys, now: change.now),
             change: change, pauses: !dryRun
         ) { line, reason in
@@ -142,9 +154,12 @@ struct ImportCommand: ParsableCommand {
         if output.json {
             try printJSON(
                 [
-                    "rows": report.rows, "unchanged": report.unchanged, "refused": report.refused, "users": counts.users,
-                    "names": counts.names, "inboxes": counts.inboxes, "confirmed": counts.confirmed, "accounts": counts.accounts,
-                    "grants": counts.grants, "addresses": counts.addresses, "verified_passed_over": report.passedOverVerified,
+                    "rows": report.rows, "unchanged": report.unchanged, "refused": report.refused,
+                    "users": counts.users,
+                    "names": counts.names, "inboxes": counts.inboxes, "confirmed": counts.confirmed,
+                    "accounts": counts.accounts,
+                    "grants": counts.grants, "addresses": counts.addresses,
+                    "verified_passed_over": report.passedOverVerified,
                     "names_cleaned": report.cleanedNames,
                     "dry_run": dryRun,
                 ] as Members)
@@ -154,11 +169,15 @@ struct ImportCommand: ParsableCommand {
                 Count.text(counts.accounts, "account"),
                 Count.text(counts.addresses, "relay address", "relay addresses"),
             ]
-            var text = "\(Count.text(report.rows, "row")): \(dryRun ? "would add" : "added") \(parts.joined(separator: ", "))"
+            var text =
+                "\(Count.text(report.rows, "row")): \(dryRun ? "would add" : "added") \(parts.joined(separator: ", "))"
             if counts.confirmed > 0 {
-                text += "; \(dryRun ? "would verify" : "verified") \(Count.text(counts.confirmed, "inbox", "inboxes"))"
+                text +=
+                    "; \(dryRun ? "would verify" : "verified") \(Count.text(counts.confirmed, "inbox", "inboxes"))"
             }
-            if report.unchanged > 0 { text += "; \(Count.text(report.unchanged, "row")) there already" }
+            if report.unchanged > 0 {
+                text += "; \(Count.text(report.unchanged, "row")) there already"
+            }
             print(text + ".")
         }
         if report.cleanedNames > 0 {
@@ -191,14 +210,17 @@ private final class ReasonsFile {
         self.path = path
         var (own, other) = (stat(), stat())
         isNew = stat(path, &own) != 0
-        if !isNew, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
+        if !isNew, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino
+        {
             throw CommandError.usage("--errors must not name the imported file")
         }
         do {
             handle = FileHandle(
-                fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT, mode: 0o666), closeOnDealloc: true)
+                fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT, mode: 0o666),
+                closeOnDealloc: true)
         } catch {
-            throw CommandError(status: EX_CANTCREAT, message: "the file of --errors cannot be written: \(error)")
+            throw CommandError(
+                status: EX_CANTCREAT, message: "the file of --errors cannot be written: \(error)")
         }
     }
 
@@ -223,7 +245,10 @@ private final class ReasonsFile {
         }
         do { try handle.write(contentsOf: waiting) } catch {
             throw CommandError(
-                status: EX_IOERR, message: "\(path): not everything could be written: the import has ended; free space, and run it again")
+                status: EX_IOERR,
+                message:
+                    "\(path): not everything could be written: the import has ended; free space, and run it again"
+            )
         }
         waiting.removeAll()
     }

@@ -1,14 +1,17 @@
 // postern address: relay addresses.
 
-import Database
 import Accounts
 import ArgumentParser
+import Database
 import InternetMessage
 
 struct AddressCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "address", abstract: "Issue, list, show, decode, switch and retire relay addresses.",
-        subcommands: [Issue.self, List.self, Show.self, Decode.self, On.self, Off.self, Retire.self])
+        commandName: "address",
+        abstract: "Issue, list, show, decode, switch and retire relay addresses.",
+        subcommands: [
+            Issue.self, List.self, Show.self, Decode.self, On.self, Off.self, Retire.self,
+        ])
 
     struct Issue: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -27,7 +30,9 @@ struct AddressCommand: ParsableCommand {
         var app: String?
         @Flag(
             inversion: .prefixedNo,
-            help: "Whether replies carry the user's name. At first they do not. Without this option nothing changes.")
+            help:
+                "Whether replies carry the user's name. At first they do not. Without this option nothing changes."
+        )
         var shareName: Bool?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -48,7 +53,8 @@ struct AddressCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List relay addresses, including retired ones.")
+        static let configuration = CommandConfiguration(
+            abstract: "List relay addresses, including retired ones.")
 
         @Option(help: "Only addresses with this team.")
         var team: String?
@@ -60,11 +66,15 @@ struct AddressCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 try output.print(["ADDRESS", "TEAM", "USER", "STATE", "SINCE"]) {
-                    try store.addresses.page(team: team, user: user, after: $0, limit: OutputOptions.page)
+                    try store.addresses.page(
+                        team: team, user: user, after: $0, limit: OutputOptions.page)
                 } json: {
                     AddressView.whole($0)
                 } columns: {
-                    [$0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", $0.state, timestamp($0.createdAt)]
+                    [
+                        $0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", $0.state,
+                        timestamp($0.createdAt),
+                    ]
                 }
             }
         }
@@ -84,32 +94,41 @@ struct AddressCommand: ParsableCommand {
                 let account = found.account
                 let grants = try store.grants.grants(account: account.number)
                 let today = Day.number(PosternClock.now())
-                let forwarded = try store.counters.count(account: account.number, kind: .forwarded, day: today)
-                let replied = try store.counters.count(account: account.number, kind: .replied, day: today)
+                let forwarded = try store.counters.count(
+                    account: account.number, kind: .forwarded, day: today)
+                let replied = try store.counters.count(
+                    account: account.number, kind: .replied, day: today)
                 if output.json {
                     let consents = grants.map { grant -> Members in
                         [
                             "client_id": grant.group.primaryClientID, "state": grant.state.rawValue,
                             "first_authorized_at": timestamp(grant.firstAuthorizedAt),
-                            "last_authorized_at": timestamp(grant.lastAuthorizedAt), "real_user_status": grant.realUserStatus,
+                            "last_authorized_at": timestamp(grant.lastAuthorizedAt),
+                            "real_user_status": grant.realUserStatus,
                         ]
                     }
                     return try printJSON(
                         [
-                            "address": AddressView.whole(found), "grants": consents, "forwarded_today": forwarded,
+                            "address": AddressView.whole(found), "grants": consents,
+                            "forwarded_today": forwarded,
                             "replied_today": replied,
                             "shares_name": account.sharesName,
                         ] as Members)
                 }
                 var lines = [
-                    ("address", found.address.wireForm), ("team", account.teamID), ("user", account.userID ?? "-"),
-                    ("state", found.state), ("since", timestamp(found.createdAt)), ("account", "\(account.number)"),
+                    ("address", found.address.wireForm), ("team", account.teamID),
+                    ("user", account.userID ?? "-"),
+                    ("state", found.state), ("since", timestamp(found.createdAt)),
+                    ("account", "\(account.number)"),
                     ("sub", account.sub), ("name", account.sharesName ? "shared" : "not shared"),
                     ("today", "\(forwarded) forwarded, \(replied) replied"),
                 ]
                 lines += grants.map {
                     let app = $0.group.primaryClientID ?? "(mail alone)"
-                    return ("consent", "\(app) \($0.state.rawValue) since \(timestamp($0.firstAuthorizedAt))")
+                    return (
+                        "consent",
+                        "\(app) \($0.state.rawValue) since \(timestamp($0.firstAuthorizedAt))"
+                    )
                 }
                 Properties(lines: lines).print()
             }
@@ -127,7 +146,8 @@ struct AddressCommand: ParsableCommand {
 
     struct Off: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Switch forwarding off: mail to the address is refused from the next message on.")
+            abstract:
+                "Switch forwarding off: mail to the address is refused from the next message on.")
 
         @OptionGroup var address: AddressArgument
         @OptionGroup var installation: InstallationOptions
@@ -135,9 +155,12 @@ struct AddressCommand: ParsableCommand {
         func run() throws { try AddressCommand.setForwarding(address, on: false, installation) }
     }
 
-    private static func setForwarding(_ address: AddressArgument, on isOn: Bool, _ installation: InstallationOptions) throws {
+    private static func setForwarding(
+        _ address: AddressArgument, on isOn: Bool, _ installation: InstallationOptions
+    ) throws {
         try installation.withStore { store in
-            let changed = try store.addresses.setForwarding(address.resolve(store), on: isOn, thisChange())
+            let changed = try store.addresses.setForwarding(
+                address.resolve(store), on: isOn, thisChange())
             print("Forwarding is \(isOn ? "on" : "off")\(changed ? "" : " already").")
         }
     }
@@ -145,7 +168,8 @@ struct AddressCommand: ParsableCommand {
     struct Retire: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Retire an address permanently.",
-            discussion: "Mail to it is then refused. postern address issue then issues a new address.")
+            discussion:
+                "Mail to it is then refused. postern address issue then issues a new address.")
 
         @OptionGroup var address: AddressArgument
         @Flag(help: "Confirm: it cannot be undone.") var yes = false
@@ -170,7 +194,8 @@ struct AddressCommand: ParsableCommand {
 struct AddressArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "The relay address; or a team and a user, for the user's address with the team.", valueName: "address"))
+            "The relay address; or a team and a user, for the user's address with the team.",
+            valueName: "address"))
     var words: [String]
 
     func validate() throws {
@@ -184,7 +209,9 @@ struct AddressArgument: ParsableArguments {
         let addresses = try store.addresses.addresses(team: words[0], user: words[1])
         guard let address = addresses.first(where: \.isCurrent) ?? addresses.last else {
             throw StoreFailure.refused(
-                .notFound, "user \(words[1]) has no relay address with team \(words[0]): see postern address issue --help")
+                .notFound,
+                "user \(words[1]) has no relay address with team \(words[0]): see postern address issue --help"
+            )
         }
         return address.address
     }

@@ -7,7 +7,9 @@ extension AppCommand {
     struct Appearance: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Set or remove the name and the icon that users see of an app.",
-            discussion: "Users see them on /me and when they sign in. Without a name they see the client_id.")
+            discussion:
+                "Users see them on /me and when they sign in. Without a name they see the client_id."
+        )
 
         @Argument(help: "The team's identifier.")
         var team: String
@@ -22,10 +24,15 @@ extension AppCommand {
 
         func validate() throws {
             if options.isEmpty, !withoutName, !withoutIcon {
-                throw ValidationError("Give a name or an icon: --name, --icon, --without-name or --without-icon")
+                throw ValidationError(
+                    "Give a name or an icon: --name, --icon, --without-name or --without-icon")
             }
-            if options.name != nil, withoutName { throw ValidationError("--name and --without-name contradict each other") }
-            if options.icon != nil, withoutIcon { throw ValidationError("--icon and --without-icon contradict each other") }
+            if options.name != nil, withoutName {
+                throw ValidationError("--name and --without-name contradict each other")
+            }
+            if options.icon != nil, withoutIcon {
+                throw ValidationError("--icon and --without-icon contradict each other")
+            }
         }
 
         func run() throws {
@@ -45,7 +52,9 @@ struct AppAppearanceOptions: ParsableArguments {
     @Option(help: "The name that users see instead of the client_id, as in \"Juice for Android\".")
     var name: String?
     @Option(
-        help: ArgumentHelp("A square PNG, 64 to 1024 pixels, at most 200,000 octets.", valueName: "file"), transform: filePath)
+        help: ArgumentHelp(
+            "A square PNG, 64 to 1024 pixels, at most 200,000 octets.", valueName: "file"),
+        transform: filePath)
     var icon: String?
 
     var isEmpty: Bool { name == nil && icon == nil }

@@ -1,16 +1,17 @@
 // postern app attestation: the app ids that devices may attest for an app.
 
-import WebAuthn
 import ArgumentParser
 import Decisions
 import Foundation
+import WebAuthn
 
 extension AppAttestExpectation.Environment: ExpressibleByArgument {}
 
 extension AppCommand {
     struct Attestation: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "attestation", abstract: "Add, list and remove the app ids that devices attest (App Attest).",
+            commandName: "attestation",
+            abstract: "Add, list and remove the app ids that devices attest (App Attest).",
             discussion: """
                 A device attests an app id, TEAMID.bundle.id, with a certificate chain that leads to Apple's App Attest \
                 root. Apple publishes the root; give its file, in PEM or DER:
@@ -25,13 +26,17 @@ extension AppCommand {
         struct Add: ParsableCommand {
             static let configuration = CommandConfiguration(
                 abstract: "Accept attestations of an app id.",
-                discussion: "If the app id is registered already, its root is replaced, and its devices must attest again.")
+                discussion:
+                    "If the app id is registered already, its root is replaced, and its devices must attest again."
+            )
 
             @Argument(help: "The team's identifier.") var team: String
             @Argument(help: "The app's client_id.") var clientID: String
-            @Option(help: ArgumentHelp("The app id.", valueName: "TEAMID.bundle.id")) var appID: String
-            @Option(help: ArgumentHelp("The root certificate, PEM or DER.", valueName: "file"), transform: filePath) var root:
+            @Option(help: ArgumentHelp("The app id.", valueName: "TEAMID.bundle.id")) var appID:
                 String
+            @Option(
+                help: ArgumentHelp("The root certificate, PEM or DER.", valueName: "file"),
+                transform: filePath) var root: String
             @Option(help: ArgumentHelp("production or development.", valueName: "name"))
             var environment: AppAttestExpectation.Environment = .production
             @OptionGroup var installation: InstallationOptions
@@ -40,8 +45,11 @@ extension AppCommand {
                 let certificate = try RootFile.read(root)
                 try installation.withStore { store in
                     try store.attestedApps.add(
-                        team: team, clientID: clientID, appID: appID, environment: environment, root: certificate, thisChange())
-                    print("Attestations of \(appID) (\(environment.rawValue)) are accepted for app \(clientID).")
+                        team: team, clientID: clientID, appID: appID, environment: environment,
+                        root: certificate, thisChange())
+                    print(
+                        "Attestations of \(appID) (\(environment.rawValue)) are accepted for app \(clientID)."
+                    )
                 }
             }
         }
@@ -55,9 +63,14 @@ extension AppCommand {
             @OptionGroup var output: OutputOptions
 
             func run() throws {
-                let found = try installation.withStore { try $0.attestedApps.appIDs(team: team, clientID: clientID) }
+                let found = try installation.withStore {
+                    try $0.attestedApps.appIDs(team: team, clientID: clientID)
+                }
                 try output.print(found, ["APP ID", "ENVIRONMENT", "SINCE"]) {
-                    ["app_id": $0.appID, "environment": $0.environment.rawValue, "created_at": timestamp($0.createdAt)]
+                    [
+                        "app_id": $0.appID, "environment": $0.environment.rawValue,
+                        "created_at": timestamp($0.createdAt),
+                    ]
                 } columns: {
                     [$0.appID, $0.environment.rawValue, timestamp($0.createdAt)]
                 }
@@ -71,7 +84,8 @@ extension AppCommand {
 
             @Argument(help: "The team's identifier.") var team: String
             @Argument(help: "The app's client_id.") var clientID: String
-            @Option(help: ArgumentHelp("The app id.", valueName: "TEAMID.bundle.id")) var appID: String
+            @Option(help: ArgumentHelp("The app id.", valueName: "TEAMID.bundle.id")) var appID:
+                String
             @Option(help: ArgumentHelp("production or development.", valueName: "name"))
             var environment: AppAttestExpectation.Environment = .production
             @OptionGroup var installation: InstallationOptions
@@ -79,8 +93,11 @@ extension AppCommand {
             func run() throws {
                 try installation.withStore { store in
                     try store.attestedApps.remove(
-                        team: team, clientID: clientID, appID: appID, environment: environment, thisChange())
-                    print("Attestations of \(appID) (\(environment.rawValue)) are refused for app \(clientID).")
+                        team: team, clientID: clientID, appID: appID, environment: environment,
+                        thisChange())
+                    print(
+                        "Attestations of \(appID) (\(environment.rawValue)) are refused for app \(clientID)."
+                    )
                 }
             }
         }
@@ -93,7 +110,10 @@ extension AppCommand {
 
         /// DER of the first certificate.
         static func read(_ path: String) throws -> [UInt8] {
-            guard let der = CertificateFile.read(Array(try InputFile.octets(path, maximum: longest)))?.first else {
+            guard
+                let der = CertificateFile.read(Array(try InputFile.octets(path, maximum: longest)))?
+                    .first
+            else {
                 throw CommandError.data("\(path): not a certificate in PEM or DER")
             }
             return der

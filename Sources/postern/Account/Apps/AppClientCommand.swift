@@ -1,15 +1,16 @@
 // postern app client and postern app secret: how an app authenticates as an OpenID Connect client.
 
 import Accounts
-import SignIn
 import ArgumentParser
 import Database
+import SignIn
 import Support
 
 struct IdentityTokenOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The algorithm of its identity tokens: RS256 (of a new app) or ES256.", valueName: "algorithm"))
+            "The algorithm of its identity tokens: RS256 (of a new app) or ES256.",
+            valueName: "algorithm"))
     var idTokenAlgorithm: String?
 
     /// Nil if the option was not given.
@@ -17,7 +18,8 @@ struct IdentityTokenOptions: ParsableArguments {
         try idTokenAlgorithm.map { text in
             guard let algorithm = SignatureAlgorithm(rawValue: text) else {
                 throw CommandError.usage(
-                    "\(text.withoutControls(limit: 64)) is not an algorithm of identity tokens: use RS256 or ES256")
+                    "\(text.withoutControls(limit: 64)) is not an algorithm of identity tokens: use RS256 or ES256"
+                )
             }
             return algorithm
         }
@@ -27,7 +29,8 @@ struct IdentityTokenOptions: ParsableArguments {
 extension AppCommand {
     struct Client: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "client", abstract: "Show and set how an app is registered as an OpenID Connect client.",
+            commandName: "client",
+            abstract: "Show and set how an app is registered as an OpenID Connect client.",
             discussion: """
                 A confidential app authenticates with a client secret (postern app secret), or with a key of its team (postern \
                 app key). A public app, such as one on a phone, has neither: it uses PKCE, and each of its refresh tokens is \
@@ -61,18 +64,27 @@ extension AppCommand {
             do {
                 let clients = store.openIDClients
                 let old = try clients.settings(team: team, clientID: clientID)
-                let logoutURI = backchannelLogoutURI.map { $0.hasSameOctets(as: "none") ? nil : $0 } ?? old.logoutURI
+                let logoutURI =
+                    backchannelLogoutURI.map { $0.hasSameOctets(as: "none") ? nil : $0 }
+                    ?? old.logoutURI
                 let settings = ClientSettings(
-                    isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm, logoutURI: logoutURI)
-                if let uri = settings.logoutURI, uri != old.logoutURI, !allowsPrivate, try !EndpointURL(uri).isSecure {
-                    throw CommandError.usage("Postern would not use http: set events.private_receivers to yes first")
+                    isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm,
+                    logoutURI: logoutURI)
+                if let uri = settings.logoutURI, uri != old.logoutURI, !allowsPrivate,
+                    try !EndpointURL(uri).isSecure
+                {
+                    throw CommandError.usage(
+                        "Postern would not use http: set events.private_receivers to yes first")
                 }
-                if settings != old { try store.setClient(settings, team: team, clientID: clientID, thisChange()) }
+                if settings != old {
+                    try store.setClient(settings, team: team, clientID: clientID, thisChange())
+                }
                 let logout = try clients.logoutRedirects(clientID: clientID)
                 let waiting = try store.logouts.waiting(clientID: clientID)
                 let members: Members = [
                     "team": team, "client_id": clientID, "public": settings.isPublic,
-                    "id_token_algorithm": settings.algorithm.rawValue, "post_logout_redirect_uris": logout,
+                    "id_token_algorithm": settings.algorithm.rawValue,
+                    "post_logout_redirect_uris": logout,
                     "backchannel_logout_uri": settings.logoutURI, "logouts_not_told_yet": waiting,
                 ]
                 try output.print(members) {
@@ -101,7 +113,8 @@ extension AppCommand {
             static let configuration = CommandConfiguration(
                 abstract: "Issue a client secret.",
                 discussion:
-                    "The secret goes to standard output, and everything else to standard error. It is not shown again.")
+                    "The secret goes to standard output, and everything else to standard error. It is not shown again."
+            )
 
             @Argument(help: "The team's identifier.")
             var team: String
@@ -112,7 +125,9 @@ extension AppCommand {
             func run() throws {
                 try installation.withStore { store in
                     let (_, issued) = try SecretOutput.issue { output in
-                        try store.openIDClients.issueSecret(team: team, clientID: clientID, thisChange()) {
+                        try store.openIDClients.issueSecret(
+                            team: team, clientID: clientID, thisChange()
+                        ) {
                             secret throws(StoreFailure) in
                             try output.write { print(secret) }
                         }
@@ -123,7 +138,8 @@ extension AppCommand {
         }
 
         struct List: ParsableCommand {
-            static let configuration = CommandConfiguration(abstract: "List an app's client secrets.")
+            static let configuration = CommandConfiguration(
+                abstract: "List an app's client secrets.")
 
             @Argument(help: "The team's identifier.")
             var team: String
@@ -133,7 +149,9 @@ extension AppCommand {
             @OptionGroup var output: OutputOptions
 
             func run() throws {
-                let secrets = try installation.withStore { try $0.openIDClients.secrets(team: team, clientID: clientID) }
+                let secrets = try installation.withStore {
+                    try $0.openIDClients.secrets(team: team, clientID: clientID)
+                }
                 try output.print(secrets, ["SECRET", "SINCE"]) {
                     ["secret": $0.name, "created_at": timestamp($0.createdAt)]
                 } columns: {
@@ -143,28 +161,34 @@ extension AppCommand {
         }
 
         struct Revoke: ParsableCommand {
-            static let configuration = CommandConfiguration(abstract: "Revoke a client secret at once.")
+            static let configuration = CommandConfiguration(
+                abstract: "Revoke a client secret at once.")
 
             @Argument(help: "The team's identifier.")
             var team: String
             @Argument(help: "The app's client_id.")
             var clientID: String
-            @Argument(help: "The secret's name, as in postern app secret list; it is the second part of the secret.")
+            @Argument(
+                help:
+                    "The secret's name, as in postern app secret list; it is the second part of the secret."
+            )
             var secret: String
             @Flag(help: "Confirm that the app has no other secret.") var yes = false
             @OptionGroup var installation: InstallationOptions
 
             func run() throws {
                 try installation.withStore { store in
-                    let others = try store.openIDClients.secrets(team: team, clientID: clientID).filter {
-                        !$0.name.hasSameOctets(as: secret)
-                    }
+                    let others = try store.openIDClients.secrets(team: team, clientID: clientID)
+                        .filter {
+                            !$0.name.hasSameOctets(as: secret)
+                        }
                     guard yes || !others.isEmpty else {
                         throw CommandError.usage(
                             "app \(clientID) has no other secret, and no user can sign in without one: issue another first, or repeat with "
                                 + "--yes; nothing was changed")
                     }
-                    try store.openIDClients.revokeSecret(team: team, clientID: clientID, name: secret, thisChange())
+                    try store.openIDClients.revokeSecret(
+                        team: team, clientID: clientID, name: secret, thisChange())
                     print("Revoked the secret \(secret) of app \(clientID).")
                 }
             }

@@ -1,8 +1,9 @@
-// postern app key and postern app redirect: the keys that an app's backend authenticates with, and the redirect URIs.
+// postern app key and postern app redirect: the keys that an app's backend authenticates with,
+// and the redirect URIs.
 
-import SignIn
 import ArgumentParser
 import Foundation
+import SignIn
 
 extension AppCommand {
     struct Redirect: ParsableCommand {
@@ -31,8 +32,10 @@ extension AppCommand {
                 try installation.withStore { store in
                     let isNew =
                         afterSignOut
-                        ? try store.openIDClients.addLogoutRedirect(team: team, clientID: clientID, uri: uri, thisChange())
-                        : try store.clients.addRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                        ? try store.openIDClients.addLogoutRedirect(
+                            team: team, clientID: clientID, uri: uri, thisChange())
+                        : try store.clients.addRedirect(
+                            team: team, clientID: clientID, uri: uri, thisChange())
                     print("The redirect URI is registered\(isNew ? "" : " already").")
                 }
             }
@@ -54,9 +57,11 @@ extension AppCommand {
             func run() throws {
                 try installation.withStore { store in
                     if afterSignOut {
-                        try store.openIDClients.removeLogoutRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                        try store.openIDClients.removeLogoutRedirect(
+                            team: team, clientID: clientID, uri: uri, thisChange())
                     } else {
-                        try store.clients.removeRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                        try store.clients.removeRedirect(
+                            team: team, clientID: clientID, uri: uri, thisChange())
                     }
                     print("Removed the redirect URI.")
                 }
@@ -67,7 +72,8 @@ extension AppCommand {
     struct Key: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "key",
-            abstract: "Add, list and remove the keys that a team signs its client secrets and assertions with.",
+            abstract:
+                "Add, list and remove the keys that a team signs its client secrets and assertions with.",
             discussion: """
                 A client_secret is a JWT (ES256) that the team's backend signs with its own private key: kid as below, iss \
                 the team's identifier, sub the client_id, aud your provider.issuer, exp at most 15777000 s after iat. \
@@ -81,13 +87,17 @@ extension AppCommand {
             subcommands: [Add.self, List.self, Remove.self])
 
         struct Add: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(abstract: "Add a public key of P-256 or RSA.")
+            static let configuration = CommandConfiguration(
+                abstract: "Add a public key of P-256 or RSA.")
 
             @Argument(help: "The team's identifier.")
             var team: String
             @Argument(help: "The public key: a PEM file, or - for standard input.")
             var file: String
-            @Option(help: "Its kid in the header of client secrets. By default the key's thumbprint (RFC 7638).")
+            @Option(
+                help:
+                    "Its kid in the header of client secrets. By default the key's thumbprint (RFC 7638)."
+            )
             var kid: String?
             @OptionGroup var installation: InstallationOptions
 
@@ -95,7 +105,8 @@ extension AppCommand {
                 let pem = try AppCommand.Key.read(file)
                 guard !pem.contains("PRIVATE KEY") else {
                     throw CommandError.data(
-                        "this is a private key, which must stay with the team; give the public key (see --help)")
+                        "this is a private key, which must stay with the team; give the public key (see --help)"
+                    )
                 }
                 let key: VerificationKey
                 do { key = try VerificationKey(keyID: kid ?? "-", pem: pem) } catch {

@@ -1,8 +1,8 @@
 // postern app nonce: how an app's identity tokens carry the nonce of a request.
 
-import Database
 import Accounts
 import ArgumentParser
+import Database
 
 extension AppCommand {
     struct Nonce: ParsableCommand {
@@ -29,20 +29,32 @@ extension AppCommand {
             try installation.withStore { store in
                 let wanted = try form.map { text in
                     guard let form = AppNonceForm(rawValue: text) else {
-                        throw CommandError.usage("\(text.prefix(64)) is not a form of a nonce: use raw or sha256_hex")
+                        throw CommandError.usage(
+                            "\(text.prefix(64)) is not a form of a nonce: use raw or sha256_hex")
                     }
                     return form
                 }
-                guard let app = try store.apps.decisionApp(clientID: clientID), app.teamID == team else {
-                    throw StoreFailure.refused(.notFound, "team \(team) has no app \(clientID): see postern app list \(team)")
+                guard let app = try store.apps.decisionApp(clientID: clientID), app.teamID == team
+                else {
+                    throw StoreFailure.refused(
+                        .notFound,
+                        "team \(team) has no app \(clientID): see postern app list \(team)")
                 }
                 let (form, isRequired) = (wanted ?? app.nonceForm, required ?? app.isNonceRequired)
                 if form != app.nonceForm || isRequired != app.isNonceRequired {
-                    try store.apps.setNonce(team: team, clientID: clientID, form: form, isRequired: isRequired, thisChange())
+                    try store.apps.setNonce(
+                        team: team, clientID: clientID, form: form, isRequired: isRequired,
+                        thisChange())
                 }
-                let members: Members = ["team": team, "client_id": clientID, "form": form.rawValue, "required": isRequired]
+                let members: Members = [
+                    "team": team, "client_id": clientID, "form": form.rawValue,
+                    "required": isRequired,
+                ]
                 try output.print(members) {
-                    [("app", clientID), ("form", form.rawValue), ("required", isRequired ? "yes" : "no")]
+                    [
+                        ("app", clientID), ("form", form.rawValue),
+                        ("required", isRequired ? "yes" : "no"),
+                    ]
                 }
             }
         }

@@ -1,8 +1,8 @@
 // postern transfer: an app moves from one team to another.
 
-import Database
 import Accounts
 import ArgumentParser
+import Database
 import Events
 import Support
 
@@ -20,7 +20,8 @@ struct TransferCommand: ParsableCommand {
         [
             "app": transfer.group.primaryClientID, "from": transfer.fromTeam, "to": transfer.toTeam,
             "state": transfer.state.rawValue, "started_at": timestamp(transfer.startedAt),
-            "moved_at": transfer.movedAt.map(timestamp), "ends_at": transfer.endsAt.map(timestamp), "waiting": transfer.waiting,
+            "moved_at": transfer.movedAt.map(timestamp), "ends_at": transfer.endsAt.map(timestamp),
+            "waiting": transfer.waiting,
             "moved": transfer.moved, "transfer_subs": transfer.subjects,
         ]
     }
@@ -47,7 +48,9 @@ struct TransferCommand: ParsableCommand {
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show transfers, the newest first.",
-            discussion: "WAITING, MOVED and TRANSFER SUBS are counted up to 100000; in JSON, 100001 means more.")
+            discussion:
+                "WAITING, MOVED and TRANSFER SUBS are counted up to 100000; in JSON, 100001 means more."
+        )
 
         @Argument(help: "Any app of the group. By default all transfers.") var clientID: String?
         @OptionGroup var installation: InstallationOptions
@@ -56,11 +59,17 @@ struct TransferCommand: ParsableCommand {
         func run() throws {
             let rows = try installation.withStore { try $0.transfers.transfers(app: clientID) }
             try output.print(
-                rows, ["APP", "FROM", "TO", "STATE", "STARTED", "ENDS", "WAITING", "MOVED", "TRANSFER SUBS"], json: members
+                rows,
+                [
+                    "APP", "FROM", "TO", "STATE", "STARTED", "ENDS", "WAITING", "MOVED",
+                    "TRANSFER SUBS",
+                ], json: members
             ) {
                 [
-                    $0.group.primaryClientID ?? "-", $0.fromTeam, $0.toTeam, $0.state.rawValue, timestamp($0.startedAt),
-                    $0.endsAt.map(timestamp) ?? "-", BoundedCount.text($0.waiting), BoundedCount.text($0.moved),
+                    $0.group.primaryClientID ?? "-", $0.fromTeam, $0.toTeam, $0.state.rawValue,
+                    timestamp($0.startedAt),
+                    $0.endsAt.map(timestamp) ?? "-", BoundedCount.text($0.waiting),
+                    BoundedCount.text($0.moved),
                     BoundedCount.text($0.subjects),
                 ]
             }
@@ -78,15 +87,22 @@ struct TransferCommand: ParsableCommand {
                 """)
 
         @Argument(help: "Any app of the group.") var clientID: String
-        @Flag(help: "Keep the redirect URIs, if their sites belong to the new team as well.") var keepRedirectURIs = false
+        @Flag(help: "Keep the redirect URIs, if their sites belong to the new team as well.")
+        var keepRedirectURIs = false
         @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
-                guard let found = try store.transfers.transfers(app: clientID).first(where: { $0.state != .finished }) else {
+                guard
+                    let found = try store.transfers.transfers(app: clientID).first(where: {
+                        $0.state != .finished
+                    })
+                else {
                     throw StoreFailure.refused(
-                        .notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
+                        .notFound,
+                        "no transfer of app \(clientID) is in progress: see postern transfer status"
+                    )
                 }
                 guard yes else {
                     throw CommandError.usage(
@@ -103,14 +119,18 @@ struct TransferCommand: ParsableCommand {
                 var moved = 0
                 // In steps, so that mail never waits for the whole transfer. After each step there
                 // is a pause for other writers.
-                try store.transfers.complete(app: clientID, keepingRedirects: keepRedirectURIs, thisChange()) { count, took in
+                try store.transfers.complete(
+                    app: clientID, keepingRedirects: keepRedirectURIs, thisChange()
+                ) { count, took in
                     moved = min(moved + count, total)
                     bar?.update(done: moved, count: moved, of: "consents")
                     leaveTurn(after: took)
                 }
                 bar?.clear()
                 bar = nil
-                let transfer = try store.transfers.transfers(app: clientID).first { $0.number == found.number } ?? found
+                let transfer =
+                    try store.transfers.transfers(app: clientID).first { $0.number == found.number }
+                    ?? found
                 print(
                     "\(transfer.group.title) belongs to team \(transfer.toTeam) now: \(BoundedCount.text(transfer.moved)) accounts "
                         + "moved. Old addresses accept its mail until \(transfer.endsAt.map(timestamp) ?? "-"). Users see it on their page."
@@ -126,7 +146,8 @@ struct TransferCommand: ParsableCommand {
     }
 
     struct Cancel: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Cancel a transfer that was started and not finished.")
+        static let configuration = CommandConfiguration(
+            abstract: "Cancel a transfer that was started and not finished.")
 
         @Argument(help: "Any app of the group.") var clientID: String
         @OptionGroup var installation: InstallationOptions

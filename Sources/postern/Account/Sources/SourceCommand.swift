@@ -7,7 +7,8 @@ import Foundation
 
 struct SourceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "source", abstract: "Add, list, remove and check the domains and addresses that a team sends from.",
+        commandName: "source",
+        abstract: "Add, list, remove and check the domains and addresses that a team sends from.",
         subcommands: [Add.self, List.self, Remove.self, CheckDomain.self])
 
     struct Add: ParsableCommand {
@@ -27,16 +28,20 @@ struct SourceCommand: ParsableCommand {
         var team: String
         @Argument(help: "A domain, or a single address.")
         var source: String
-        @Option(help: ArgumentHelp("An envelope domain whose SPF proves this source.", valueName: "domain"))
+        @Option(
+            help: ArgumentHelp(
+                "An envelope domain whose SPF proves this source.", valueName: "domain"))
         var envelope: String?
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
             try installation.withStore { store in
-                let checked = try store.sources.checked(source, envelopeDomain: envelope, now: PosternClock.now())
+                let checked = try store.sources.checked(
+                    source, envelopeDomain: envelope, now: PosternClock.now())
                 try store.sources.add(team: team, checked, thisChange())
                 if let domain = checked.envelopeDomain {
-                    Failure.warn("anyone who can send through \(domain) can now send as team \(team)")
+                    Failure.warn(
+                        "anyone who can send through \(domain) can now send as team \(team)")
                 }
                 print("Added source \(checked.value) of team \(team).")
             }
@@ -59,15 +64,20 @@ struct SourceCommand: ParsableCommand {
         func run() throws {
             let sources = try installation.withStore { store in
                 try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
-                    try store.sourceClaims.list(team: team, now: PosternClock.now()).map { (team: team, listed: $0) }
+                    try store.sourceClaims.list(team: team, now: PosternClock.now()).map {
+                        (team: team, listed: $0)
+                    }
                 }
             }
-            try output.print(sources, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE", "STATE", "NEEDS"]) {
+            try output.print(
+                sources, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE", "STATE", "NEEDS"]
+            ) {
                 SourceView($0.listed, team: $0.team)
             } columns: { team, listed in
                 let source = listed.source
                 return [
-                    team, source.value, source.kind.rawValue, source.envelopeDomain ?? "-", timestamp(source.createdAt),
+                    team, source.value, source.kind.rawValue, source.envelopeDomain ?? "-",
+                    timestamp(source.createdAt),
                     listed.state, listed.need ?? "-",
                 ]
             }
@@ -82,7 +92,9 @@ struct SourceCommand: ParsableCommand {
         var team: String
         @Argument(help: "The domain or address.")
         var source: String
-        @Option(help: ArgumentHelp("Remove only the pairing with this envelope domain.", valueName: "domain"))
+        @Option(
+            help: ArgumentHelp(
+                "Remove only the pairing with this envelope domain.", valueName: "domain"))
         var envelope: String?
         @OptionGroup var installation: InstallationOptions
 
@@ -96,7 +108,8 @@ struct SourceCommand: ParsableCommand {
 
     struct CheckDomain: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "check", abstract: "Report what a domain still needs before its mail can be forwarded.",
+            commandName: "check",
+            abstract: "Report what a domain still needs before its mail can be forwarded.",
             discussion: """
                 Checks the domain's SPF, DKIM and DMARC records. The DNS cannot list DKIM selectors: without --selector a few \
                 dozen common ones are tried, and a key under another name is not found. Exit status 0 if mail from the domain \
@@ -107,9 +120,13 @@ struct SourceCommand: ParsableCommand {
         var team: String
         @Argument(help: "The domain in From.")
         var domain: String
-        @Option(help: ArgumentHelp("A DKIM selector that the team uses; may be repeated.", valueName: "name"))
+        @Option(
+            help: ArgumentHelp(
+                "A DKIM selector that the team uses; may be repeated.", valueName: "name"))
         var selector: [String] = []
-        @Option(help: ArgumentHelp("An address that the team sends from, to try SPF with.", valueName: "address"))
+        @Option(
+            help: ArgumentHelp(
+                "An address that the team sends from, to try SPF with.", valueName: "address"))
         var ip: String?
         @OptionGroup var dns: DNSOptions
         @OptionGroup var installation: InstallationOptions
@@ -118,16 +135,23 @@ struct SourceCommand: ParsableCommand {
         func run() throws {
             if let ip { try ClientAddress.check(ip) }
             guard let name = HostName(domain) else {
-                throw CommandError(status: EX_DATAERR, message: "\(domain) is not a valid domain name")
+                throw CommandError(
+                    status: EX_DATAERR, message: "\(domain) is not a valid domain name")
             }
             let checks = try installation.withInstallation { installation in
-                guard !installation.configuration.relayDomains.contains(where: { $0.hasSameOctets(as: name.text) }) else {
+                guard
+                    !installation.configuration.relayDomains.contains(where: {
+                        $0.hasSameOctets(as: name.text)
+                    })
+                else {
                     throw CommandError.data("\(name.text) is a relay domain: no team sends from it")
                 }
                 return SourceChecks(
-                    team: team, domain: name.text, sources: try installation.store.sources.sources(team: team),
+                    team: team, domain: name.text,
+                    sources: try installation.store.sources.sources(team: team),
                     selectors: selector.map { $0.lowercased() },
-                    address: ip, resolver: try dns.named(installation.configuration, installation.resolved)
+                    address: ip,
+                    resolver: try dns.named(installation.configuration, installation.resolved)
                 ).all()
             }
             try CheckOutput.print(checks, of: installation, json: output.json)

@@ -18,15 +18,20 @@ struct APIKeyCommand: ParsableCommand {
     }
 
     private static func lastUse(_ key: APIKey) -> String? {
-        key.lastUsedDay.map { String(timestamp($0.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)) }
+        key.lastUsedDay.map {
+            String(timestamp($0.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10))
+        }
     }
 
     private static func members(_ key: APIKey) -> Members {
         [
-            "key": key.id, "team": key.team?.id, "state": key.state(now: PosternClock.now()).rawValue,
-            "scopes": key.scopes.map(\.rawValue).sorted(), "note": key.note.isEmpty ? nil : key.note,
+            "key": key.id, "team": key.team?.id,
+            "state": key.state(now: PosternClock.now()).rawValue,
+            "scopes": key.scopes.map(\.rawValue).sorted(),
+            "note": key.note.isEmpty ? nil : key.note,
             "created_at": timestamp(key.createdAt), "expires_at": key.expiresAt.map(timestamp),
-            "revoked_at": key.revokedAt.map(timestamp), "last_used_on": lastUse(key), "rotated_to": key.rotatedTo,
+            "revoked_at": key.revokedAt.map(timestamp), "last_used_on": lastUse(key),
+            "rotated_to": key.rotatedTo,
         ]
     }
 
@@ -42,7 +47,8 @@ struct APIKeyCommand: ParsableCommand {
         guard json else { return print(text.revealed) }
         try printJSON(
             Shown(
-                key: key.id, secret: text.revealed, team: key.team?.id, scopes: key.scopes.map(\.rawValue).sorted(),
+                key: key.id, secret: text.revealed, team: key.team?.id,
+                scopes: key.scopes.map(\.rawValue).sorted(),
                 expiresAt: key.expiresAt.map(timestamp)))
     }
 
@@ -51,7 +57,8 @@ struct APIKeyCommand: ParsableCommand {
         guard !json else { return }
         Failure.note(
             "Key \(key.id) of \(key.team.map { "team \($0.id)" } ?? "the operator"), "
-                + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end") + ". It is not shown again\(further).")
+                + (key.expiresAt.map { "until \(timestamp($0))" } ?? "without an end")
+                + ". It is not shown again\(further).")
     }
 
     struct Issue: ParsableCommand {
@@ -65,9 +72,12 @@ struct APIKeyCommand: ParsableCommand {
         var team: String?
         @Flag(name: .customLong("operator"), help: "A key for the operator, not for a team.")
         var isOperator = false
-        @Option(help: ArgumentHelp("Its scopes, separated by commas or repeated.", valueName: "scope"))
+        @Option(
+            help: ArgumentHelp("Its scopes, separated by commas or repeated.", valueName: "scope"))
         var scope: [String]
-        @Option(help: ArgumentHelp("When it expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
+        @Option(
+            help: ArgumentHelp(
+                "When it expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
         var expires = "never"
         @Option(help: "A description of what it is for.")
         var note = ""
@@ -76,14 +86,18 @@ struct APIKeyCommand: ParsableCommand {
 
         func run() throws {
             guard isOperator == (team == nil) else {
-                throw CommandError.usage("give a team, or --operator; see 'postern api-key issue --help'")
+                throw CommandError.usage(
+                    "give a team, or --operator; see 'postern api-key issue --help'")
             }
             let change = thisChange()
-            let scopes = Set(scope.flatMap { $0.split(separator: ",") }.map { Scope(rawValue: String($0)) })
+            let scopes = Set(
+                scope.flatMap { $0.split(separator: ",") }.map { Scope(rawValue: String($0)) })
             let end = try ExpiryText.seconds(expires, now: change.now)
             try installation.withStore { store in
                 let (key, _) = try SecretOutput.issue { secret in
-                    try store.apiKeys.issue(team: team, scopes: scopes, expiresAt: end, note: note, change) {
+                    try store.apiKeys.issue(
+                        team: team, scopes: scopes, expiresAt: end, note: note, change
+                    ) {
                         key, text throws(StoreFailure) in
                         try secret.write { try APIKeyCommand.show(key, text, json: output.json) }
                     }
@@ -103,12 +117,17 @@ struct APIKeyCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { try $0.apiKeys.keys(team: team) }
-            try output.print(rows, ["KEY", "OWNER", "STATE", "EXPIRES", "LAST USED", "SCOPES", "NOTE"], json: members) {
+            try output.print(
+                rows, ["KEY", "OWNER", "STATE", "EXPIRES", "LAST USED", "SCOPES", "NOTE"],
+                json: members
+            ) {
                 [
                     $0.id, $0.team?.id ?? "(operator)",
-                    $0.state(now: PosternClock.now()).rawValue + ($0.rotatedTo.map { ", rotated to \($0)" } ?? ""),
+                    $0.state(now: PosternClock.now()).rawValue
+                        + ($0.rotatedTo.map { ", rotated to \($0)" } ?? ""),
                     $0.expiresAt.map(timestamp) ?? "never",
-                    lastUse($0) ?? "-", $0.scopes.map(\.rawValue).sorted().joined(separator: ","), $0.note,
+                    lastUse($0) ?? "-", $0.scopes.map(\.rawValue).sorted().joined(separator: ","),
+                    $0.note,
                 ]
             }
         }
@@ -131,7 +150,10 @@ struct APIKeyCommand: ParsableCommand {
                 "How long the old key still works, as in 7d or 12h. By default 7d, at most as long as the new key.",
                 valueName: "time"))
         var overlap: String?
-        @Option(help: ArgumentHelp("When the new key expires: 90d, 12h, a date as in 2027-01-31, or never.", valueName: "when"))
+        @Option(
+            help: ArgumentHelp(
+                "When the new key expires: 90d, 12h, a date as in 2027-01-31, or never.",
+                valueName: "when"))
         var expires: String?
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -142,7 +164,9 @@ struct APIKeyCommand: ParsableCommand {
         func run() throws {
             let change = thisChange()
             let given = overlap.map { ExpiryText.duration($0) }
-            if let given, given == nil { throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d") }
+            if let given, given == nil {
+                throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d")
+            }
             try installation.withStore { store in
                 let end: Int64?
                 if let expires {
@@ -152,10 +176,14 @@ struct APIKeyCommand: ParsableCommand {
                     end = old.expiresAt.map { change.now + max(0, $0 - old.createdAt) }
                 }
                 let life = end.map { $0 - change.now }
-                let seconds = given.flatMap { $0 } ?? min(Self.usualOverlap, life ?? Self.usualOverlap)
-                if let life, seconds > life, try store.apiKeys.key(self.key).state(now: change.now) == .active {
+                let seconds =
+                    given.flatMap { $0 } ?? min(Self.usualOverlap, life ?? Self.usualOverlap)
+                if let life, seconds > life,
+                    try store.apiKeys.key(self.key).state(now: change.now) == .active
+                {
                     throw CommandError.usage(
-                        "the new key would end before the old one: shorten --overlap, or give --expires; nothing was changed")
+                        "the new key would end before the old one: shorten --overlap, or give --expires; nothing was changed"
+                    )
                 }
                 let (key, _, old) = try SecretOutput.issue { secret in
                     try store.apiKeys.rotate(self.key, overlap: seconds, expiresAt: end, change) {
@@ -167,15 +195,21 @@ struct APIKeyCommand: ParsableCommand {
                 let issued = try store.apiKeys.keys(team: old.team?.id).count {
                     $0.issuedBy == old.id && $0.state(now: change.now) == .active
                 }
-                let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued ended"
-                APIKeyCommand.tell(key, json: output.json, further: "; key \(old.id) works until \(oldEnd)\(others)")
+                let others =
+                    issued == 0
+                    ? ""
+                    : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued ended"
+                APIKeyCommand.tell(
+                    key, json: output.json,
+                    further: "; key \(old.id) works until \(oldEnd)\(others)")
             }
         }
     }
 
     struct Revoke: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Revoke a key at once.", discussion: "A running service refuses it within two seconds.")
+            abstract: "Revoke a key at once.",
+            discussion: "A running service refuses it within two seconds.")
 
         @Argument(help: "The key's id, as in postern api-key list.")
         var key: String
@@ -187,7 +221,8 @@ struct APIKeyCommand: ParsableCommand {
                 let found = try store.apiKeys.key(key)
                 if found.revokedAt == nil, !confirmation.yes {
                     throw CommandError.usage(
-                        "requests with key \(key) will be refused: repeat with --yes to revoke it; nothing was changed")
+                        "requests with key \(key) will be refused: repeat with --yes to revoke it; nothing was changed"
+                    )
                 }
                 _ = try store.apiKeys.revoke(key, thisChange())
                 print("Revoked key \(key).")

@@ -5,8 +5,13 @@ import ArgumentParser
 
 struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "team", abstract: "Add, list, show, rename and remove teams, and read the complaints about their mail.",
-        subcommands: [Add.self, Rename.self, List.self, Show.self, SignInLevelCommand.self, Complaints.self, Remove.self])
+        commandName: "team",
+        abstract:
+            "Add, list, show, rename and remove teams, and read the complaints about their mail.",
+        subcommands: [
+            Add.self, Rename.self, List.self, Show.self, SignInLevelCommand.self, Complaints.self,
+            Remove.self,
+        ])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Add a team.")
@@ -56,12 +61,15 @@ struct TeamCommand: ParsableCommand {
 
         func run() throws {
             let teams = try installation.withStore { try $0.teams.all() }
-            try output.print(teams, ["TEAM", "NAME", "SINCE"], json: members) { [$0.id, $0.name, timestamp($0.createdAt)] }
+            try output.print(teams, ["TEAM", "NAME", "SINCE"], json: members) {
+                [$0.id, $0.name, timestamp($0.createdAt)]
+            }
         }
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show a team, its sources and its apps.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show a team, its sources and its apps.")
 
         @Argument(help: "The team's identifier.")
         var team: String
@@ -79,18 +87,30 @@ struct TeamCommand: ParsableCommand {
                     return try printJSON(
                         members(found).merging([
                             "sources": sources.map { SourceView($0, team: found.id) },
-                            "apps": apps.map { AppCommand.members($0, team: found.id, redirects: redirects) },
+                            "apps": apps.map {
+                                AppCommand.members($0, team: found.id, redirects: redirects)
+                            },
                             "accounts": accounts,
                         ]))
                 }
                 var lines = [
-                    ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)), ("accounts", "\(accounts)"),
+                    ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)),
+                    ("accounts", "\(accounts)"),
                 ]
                 lines += sources.map { listed in
                     let envelope = listed.source.envelopeDomain.map { " (envelope \($0))" } ?? ""
-                    return ("source", listed.source.value + envelope + (listed.serves ? "" : " (\(listed.state))"))
+                    return (
+                        "source",
+                        listed.source.value + envelope + (listed.serves ? "" : " (\(listed.state))")
+                    )
                 }
-                lines += apps.map { ("app", $0.clientID + ($0.isPrimary ? "" : " (with \($0.group.primaryClientID ?? ""))")) }
+                lines += apps.map {
+                    (
+                        "app",
+                        $0.clientID
+                            + ($0.isPrimary ? "" : " (with \($0.group.primaryClientID ?? ""))")
+                    )
+                }
                 Properties(lines: lines).print()
             }
         }
@@ -115,7 +135,8 @@ struct TeamCommand: ParsableCommand {
                 try confirmation.check(
                     "team \(team)",
                     takes: [
-                        (dependents.sources, "source"), (dependents.apps, "app"), (dependents.accounts, "account"),
+                        (dependents.sources, "source"), (dependents.apps, "app"),
+                        (dependents.accounts, "account"),
                         (dependents.addresses, "relay address"),
                     ], isFinal: true)
                 try store.teams.remove(team, thisChange())

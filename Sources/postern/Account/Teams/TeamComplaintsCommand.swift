@@ -22,21 +22,27 @@ extension TeamCommand {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            guard (1...3_650).contains(days) else { throw ValidationError("--days: from 1 to 3650") }
+            guard (1...3_650).contains(days) else {
+                throw ValidationError("--days: from 1 to 3650")
+            }
         }
 
         func run() throws {
             let found = try installation.withStore { store in
                 try store.complaints.days(
-                    team: try store.teams.team(team).number, since: Day.number(PosternClock.now()) - Int64(days) + 1)
+                    team: try store.teams.team(team).number,
+                    since: Day.number(PosternClock.now()) - Int64(days) + 1)
             }
             try output.print(found, ["DAY", "COMPLAINTS", "ACCOUNTS"]) { day in
-                ["day": date(day), "complaints": day.complaints, "accounts": day.accounts] as Members
+                ["day": date(day), "complaints": day.complaints, "accounts": day.accounts]
+                    as Members
             } columns: {
                 [date($0), "\($0.complaints)", "\($0.accounts)"]
             }
         }
 
-        private func date(_ day: ComplaintDay) -> String { String(timestamp(day.day * 86_400).prefix(10)) }
+        private func date(_ day: ComplaintDay) -> String {
+            String(timestamp(day.day * 86_400).prefix(10))
+        }
     }
 }

@@ -13,11 +13,14 @@ struct InboxCommand: ParsableCommand {
             removed inbox is not used again. An address on the command line is visible in the list of processes; use - to \
             read it from standard input instead.
             """,
-        subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
+        subcommands: [
+            Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self,
+        ])
 
     static func summary(_ inbox: Inbox) -> String {
         ([inbox.isVerified ? "verified" : "unverified"] + (inbox.isDefault ? ["default"] : [])
-            + (inbox.isReplyOnly ? ["reply-only"] : []) + (inbox.isSuspended ? ["suspended"] : [])).joined(separator: ", ")
+            + (inbox.isReplyOnly ? ["reply-only"] : []) + (inbox.isSuspended ? ["suspended"] : []))
+            .joined(separator: ", ")
     }
 
     struct Add: ParsableCommand {
@@ -47,7 +50,8 @@ struct InboxCommand: ParsableCommand {
                 // Errors in the texts or the keys are reported before anything is added.
                 let mailer = verified || noMessage ? nil : try MailerFactory.mailer(installation)
                 let inbox = try installation.store.inboxes.add(
-                    user: user, inboxArgument(address), isVerified: verified, isReplyOnly: replyOnly, thisChange())
+                    user: user, inboxArgument(address), isVerified: verified,
+                    isReplyOnly: replyOnly, thisChange())
                 print("Added inbox \(inbox.number) of user \(user).")
                 try mailer.map { try Self.write($0, user, inbox.number) }
             }
@@ -81,7 +85,8 @@ struct InboxCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send the message to an unverified inbox again.",
             discussion:
-                "The new message invalidates the previous one. verification.per_inbox and related keys limit how many are sent.")
+                "The new message invalidates the previous one. verification.per_inbox and related keys limit how many are sent."
+        )
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -109,7 +114,10 @@ struct InboxCommand: ParsableCommand {
 
         func run() throws {
             let (inboxes, shown) = try installation.withStore {
-                (try $0.inboxes.inboxes(user: user), try reveal.disclosure(of: "user:\(user)", in: $0))
+                (
+                    try $0.inboxes.inboxes(user: user),
+                    try reveal.disclosure(of: "user:\(user)", in: $0)
+                )
             }
             try output.print(inboxes, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
                 InboxView($0, address: shown.shown($0.address))
@@ -140,20 +148,24 @@ struct InboxCommand: ParsableCommand {
                 let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
                 let shown = try reveal.disclosure(of: "user:\(user)", in: installation.store)
                 let days = installation.configuration.suspension?.days ?? Self.windowDays
-                let standing = try installation.store.bounces.standing(of: found, days: days, now: PosternClock.now())
+                let standing = try installation.store.bounces.standing(
+                    of: found, days: days, now: PosternClock.now())
                 let failures = found.isSuspended ? found.suspendedFailures : nil
                 if output.json {
                     return try printJSON(
                         ExtendedView(
                             InboxView(found, address: shown.shown(found.address)),
                             [
-                                "verified_at": found.verifiedAt.map(timestamp), "is_suspended": found.isSuspended,
-                                "suspended_failures": failures, "failures": standing.failures, "forwarded": standing.forwarded,
+                                "verified_at": found.verifiedAt.map(timestamp),
+                                "is_suspended": found.isSuspended,
+                                "suspended_failures": failures, "failures": standing.failures,
+                                "forwarded": standing.forwarded,
                                 "window_days": days,
                             ]))
                 }
                 var lines = [
-                    ("inbox", "\(found.number)"), ("user", user), ("address", shown.shown(found.address)),
+                    ("inbox", "\(found.number)"), ("user", user),
+                    ("address", shown.shown(found.address)),
                     ("state", summary(found)), ("added", timestamp(found.createdAt)),
                     ("verified", found.verifiedAt.map(timestamp) ?? "never"),
                     (
@@ -204,7 +216,8 @@ struct InboxCommand: ParsableCommand {
                 let inbox =
                     if let code {
                         try store.verifications.confirm(
-                            user: user, inboxName(inbox), code: code, limits: installation.configuration.verification.limits,
+                            user: user, inboxName(inbox), code: code,
+                            limits: installation.configuration.verification.limits,
                             thisChange())
                     } else {
                         try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
@@ -215,7 +228,8 @@ struct InboxCommand: ParsableCommand {
     }
 
     struct Default: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Send the user's mail to this verified inbox.")
+        static let configuration = CommandConfiguration(
+            abstract: "Send the user's mail to this verified inbox.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -243,7 +257,8 @@ struct InboxCommand: ParsableCommand {
         var user: String
         @Argument(help: "The inbox: its address or its number.")
         var inbox: String
-        @Flag(help: "Confirm that without this inbox the user's mail is not delivered.") var yes = false
+        @Flag(help: "Confirm that without this inbox the user's mail is not delivered.") var yes =
+            false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -251,7 +266,9 @@ struct InboxCommand: ParsableCommand {
                 let name = try inboxName(inbox)
                 let removed = try store.inboxes.inbox(user: user, name)
                 func isLed(_ inbox: Inbox) -> Bool { inbox.isVerified && !inbox.isReplyOnly }
-                let others = try store.inboxes.inboxes(user: user).filter { $0.number != removed.number }
+                let others = try store.inboxes.inboxes(user: user).filter {
+                    $0.number != removed.number
+                }
                 if isLed(removed), !others.contains(where: isLed), !yes {
                     throw CommandError.usage(
                         "without this inbox, mail to the relay addresses of user \(user) is not delivered: add and verify another first, or "

@@ -23,11 +23,17 @@ struct UserCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add a user with a first inbox.",
             discussion:
-                "Nothing is forwarded to an inbox until it is verified: --verified says that you know it belongs to the user.")
+                "Nothing is forwarded to an inbox until it is verified: --verified says that you know it belongs to the user."
+        )
 
-        @Argument(help: "The user's identifier, of your choice; stored in clear text, so do not use an email address.")
+        @Argument(
+            help:
+                "The user's identifier, of your choice; stored in clear text, so do not use an email address."
+        )
         var user: String
-        @Option(help: ArgumentHelp("The user's real address; - reads it from standard input.", valueName: "address"))
+        @Option(
+            help: ArgumentHelp(
+                "The user's real address; - reads it from standard input.", valueName: "address"))
         var inbox: String
         @Flag(help: "The inbox is known to belong to the user.")
         var verified = false
@@ -38,9 +44,12 @@ struct UserCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 _ = try store.users.add(
-                    id: user, name: name, inbox: inboxArgument(inbox), isVerified: verified, thisChange())
+                    id: user, name: name, inbox: inboxArgument(inbox), isVerified: verified,
+                    thisChange())
                 let number = try store.inboxes.inboxes(user: user).first?.number ?? 0
-                print("Added user \(user)." + (verified ? "" : " Next: postern inbox verify \(user) \(number)"))
+                print(
+                    "Added user \(user)."
+                        + (verified ? "" : " Next: postern inbox verify \(user) \(number)"))
             }
         }
     }
@@ -55,7 +64,8 @@ struct UserCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 let shown = try reveal.disclosure(of: "users", in: store)
-                try output.print(["USER", "NAME", "SINCE"]) { (after: String?) -> (rows: [User], next: String?) in
+                try output.print(["USER", "NAME", "SINCE"]) {
+                    (after: String?) -> (rows: [User], next: String?) in
                     let users = try store.users.all(after: after ?? "", limit: OutputOptions.page)
                     return (users, users.count < OutputOptions.page ? nil : users.last?.id)
                 } json: {
@@ -69,14 +79,17 @@ struct UserCommand: ParsableCommand {
 
     struct Find: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Find the user to whom an inbox, an address at a relay domain or a sub belongs.",
+            abstract:
+                "Find the user to whom an inbox, an address at a relay domain or a sub belongs.",
             discussion: """
                 Prints user, account and the matching item. An inbox that is not verified may be with several users. Then: \
                 postern user show USER, postern decision list --user USER, postern trace ADDRESS.
                 """)
 
         @Argument(
-            help: "An inbox's address, an address at a relay domain, a sub or an identifier; - reads it from standard input.")
+            help:
+                "An inbox's address, an address at a relay domain, a sub or an identifier; - reads it from standard input."
+        )
         var text: String
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -88,33 +101,49 @@ struct UserCommand: ParsableCommand {
         }
 
         func run() throws {
-            let text = text == "-" ? try lineOfInput("give an address or a sub on standard input") : text
+            let text =
+                text == "-" ? try lineOfInput("give an address or a sub on standard input") : text
             let rows = try installation.withInstallation { try find(text, $0) }
             guard !rows.isEmpty else {
                 // The argument may be an inbox, so the message does not repeat it.
-                throw CommandError(status: EX_NOINPUT, message: "no user has this address, sub or identifier")
+                throw CommandError(
+                    status: EX_NOINPUT, message: "no user has this address, sub or identifier")
             }
-            try output.print(rows, ["USER", "SUB", "FOUND BY"]) { [$0.user, $0.sub ?? "-", $0.foundBy] }
+            try output.print(rows, ["USER", "SUB", "FOUND BY"]) {
+                [$0.user, $0.sub ?? "-", $0.foundBy]
+            }
         }
 
         private func find(_ text: String, _ installation: Installation) throws -> [Row] {
             let store = installation.store
             func row(_ account: Account, _ what: String) -> Row {
-                Row(user: account.userID ?? "-", sub: account.sub, foundBy: "\(what) of team \(account.teamID)")
+                Row(
+                    user: account.userID ?? "-", sub: account.sub,
+                    foundBy: "\(what) of team \(account.teamID)")
             }
             func known<Value>(_ body: () throws(StoreFailure) -> Value) throws -> Value? {
-                do throws(StoreFailure) { return try body() } catch  where error.code == .refused(.notFound) { return nil }
+                do throws(StoreFailure) { return try body() } catch
+                    where error.code == .refused(.notFound)
+                { return nil }
             }
             guard text.utf8.contains(UInt8(ascii: "@")) else {
-                if let account = try known({ () throws(StoreFailure) in try store.accounts.account(sub: text) }) {
+                if let account = try known({ () throws(StoreFailure) in
+                    try store.accounts.account(sub: text)
+                }) {
                     return [row(account, "sub")]
                 }
                 let user = try known { () throws(StoreFailure) in try store.users.user(text) }
                 return user.map { [Row(user: $0.id, sub: nil, foundBy: "identifier")] } ?? []
             }
             let address = try AddrSpec.typed(text)
-            if let found = try known({ () throws(StoreFailure) in try store.addresses.address(address) }) {
-                return [row(found.account, found.retiredAt != nil ? "retired relay address" : "relay address")]
+            if let found = try known({ () throws(StoreFailure) in
+                try store.addresses.address(address)
+            }) {
+                return [
+                    row(
+                        found.account,
+                        found.retiredAt != nil ? "retired relay address" : "relay address")
+                ]
             }
             if let number = DecodedAddress.account(of: address, installation) {
                 return [row(try store.accounts.account(number), "reverse address or return path")]
@@ -123,17 +152,22 @@ struct UserCommand: ParsableCommand {
                 owners.map {
                     Row(
                         user: $0.userID, sub: nil,
-                        foundBy: "inbox \($0.number), \($0.isVerified ? "verified" : "not verified")\(more)")
+                        foundBy:
+                            "inbox \($0.number), \($0.isVerified ? "verified" : "not verified")\(more)"
+                    )
                 }
             }
             let exact = rows(try store.inboxes.owners(of: InboxAddress(address)))
             return exact.isEmpty
-                ? rows(try store.inboxes.owners(of: InboxAddress(address), anySpelling: true), ", in another spelling") : exact
+                ? rows(
+                    try store.inboxes.owners(of: InboxAddress(address), anySpelling: true),
+                    ", in another spelling") : exact
         }
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show a user with inboxes and relay addresses.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show a user with inboxes and relay addresses.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -151,11 +185,14 @@ struct UserCommand: ParsableCommand {
                     return try printJSON(
                         UserView(
                             found, name: shown.shown(name: found.name),
-                            inboxes: inboxes.map { InboxView($0, address: shown.shown($0.address)) },
+                            inboxes: inboxes.map {
+                                InboxView($0, address: shown.shown($0.address))
+                            },
                             addresses: addresses.map(AddressView.whole)))
                 }
                 var lines = [
-                    ("user", found.id), ("name", shown.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),
+                    ("user", found.id), ("name", shown.shown(name: found.name) ?? "-"),
+                    ("since", timestamp(found.createdAt)),
                 ]
                 lines += inboxes.map {
                     ("inbox", "\($0.number) \(shown.shown($0.address)) \(InboxCommand.summary($0))")
@@ -187,7 +224,8 @@ struct UserCommand: ParsableCommand {
         func run() throws {
             let reason = reason.withoutControls(limit: 200)
             guard !reason.isEmpty, !reason.utf8.contains(UInt8(ascii: "@")) else {
-                throw CommandError.usage("--reason must say why, without an email address; nothing was changed")
+                throw CommandError.usage(
+                    "--reason must say why, without an email address; nothing was changed")
             }
             try installation.withInstallation { installation in
                 let store = installation.store
@@ -199,8 +237,12 @@ struct UserCommand: ParsableCommand {
                 }
                 try store.authenticators.recover(user: user, reason: reason, thisChange())
                 print("User \(user) signs in by a code to an inbox now.")
-                let inbox = try store.inboxes.inboxes(user: user).first { $0.isDefault && $0.isVerified }?.address
-                guard let inbox else { return Failure.note("The user has no confirmed inbox, so no message was sent.") }
+                let inbox = try store.inboxes.inboxes(user: user).first {
+                    $0.isDefault && $0.isVerified
+                }?.address
+                guard let inbox else {
+                    return Failure.note("The user has no confirmed inbox, so no message was sent.")
+                }
                 let mailer = try MailerFactory.mailer(installation)
                 let language = try mailer.language(of: user)
                 do {
@@ -208,7 +250,9 @@ struct UserCommand: ParsableCommand {
                 } catch let error as MailerError {
                     throw CommandError(
                         status: Failure.status(error),
-                        message: "user \(user) was recovered, but no message could be sent: \(error); tell the user yourself")
+                        message:
+                            "user \(user) was recovered, but no message could be sent: \(error); tell the user yourself"
+                    )
                 }
             }
         }
@@ -230,7 +274,8 @@ struct UserCommand: ParsableCommand {
                 try confirmation.check(
                     "user \(user)",
                     takes: [
-                        (dependents.inboxes, "inbox"), (dependents.accounts, "account"), (dependents.addresses, "relay address"),
+                        (dependents.inboxes, "inbox"), (dependents.accounts, "account"),
+                        (dependents.addresses, "relay address"),
                     ], isFinal: true)
                 try store.users.remove(user, thisChange())
                 print("Removed user \(user).")

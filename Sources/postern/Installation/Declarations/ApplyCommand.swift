@@ -13,7 +13,8 @@ import RiskPolicy
 
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Apply the teams, apps, sources, lists and policies that files declare.",
+        commandName: "apply",
+        abstract: "Apply the teams, apps, sources, lists and policies that files declare.",
         discussion: """
             The files are YAML; a folder means all of its *.yaml and *.yml files. What the files do not mention stays \
             unchanged: a team without sources: keeps its sources, and nothing is removed without --prune. All changes are \
@@ -33,7 +34,8 @@ struct ApplyCommand: ParsableCommand {
             """)
 
     @Argument(
-        help: ArgumentHelp("A file, or a folder with files; - reads standard input.", valueName: "file-or-folder"),
+        help: ArgumentHelp(
+            "A file, or a folder with files; - reads standard input.", valueName: "file-or-folder"),
         completion: .file(), transform: filePath)
     var path: String?
 
@@ -45,7 +47,8 @@ struct ApplyCommand: ParsableCommand {
 
     @Flag(
         help:
-            "With --prune: remove teams with their accounts, apps with the consent of their users, and lists with their entries.")
+            "With --prune: remove teams with their accounts, apps with the consent of their users, and lists with their entries."
+    )
     var yes = false
 
     @Flag(help: "Print a JSON Schema of the files, for editors.")
@@ -77,11 +80,13 @@ struct ApplyCommand: ParsableCommand {
         var taken: [String] = []
         run.tells = { taken.append($0) }
         try held { try policies(reader, store, &run) }
-        let (declaration, faults) = run.normalized(reader.declaration, in: store, now: PosternClock.now())
+        let (declaration, faults) = run.normalized(
+            reader.declaration, in: store, now: PosternClock.now())
         try hold(faults, reader)
         let plan =
             dryRun
-            ? try run.rehearse(declaration, on: store, thisChange()) : try run.apply(declaration, to: store, thisChange())
+            ? try run.rehearse(declaration, on: store, thisChange())
+            : try run.apply(declaration, to: store, thisChange())
         try hold(plan.faults, reader)
         try show(plan, taken)
         guard !dryRun else {
@@ -96,22 +101,32 @@ struct ApplyCommand: ParsableCommand {
     }
 
     /// Reads the policies' folders, and checks those that are not in force.
-    private func policies(_ reader: DeclarationReader, _ store: Store, _ run: inout DeclarationRun) throws {
+    private func policies(
+        _ reader: DeclarationReader, _ store: Store, _ run: inout DeclarationRun
+    ) throws {
         let arrangement = try store.policies.arrangement()
-        for (name, declared) in (reader.declaration.policies ?? [:]).sorted(by: { $0.key < $1.key }) {
+        for (name, declared) in (reader.declaration.policies ?? [:]).sorted(by: { $0.key < $1.key })
+        {
             let known = arrangement.policies.first { $0.name == name }?.hash
             guard let folder = declared.folder else {
                 // A policy in force needs no check: if it does not load, the log says why.
-                guard let hash = try? store.policies.resolve(declared.hash), hash != known else { continue }
+                guard let hash = try? store.policies.resolve(declared.hash), hash != known else {
+                    continue
+                }
                 let loaded: LoadedPolicy
-                do { loaded = try LoadedPolicy(store.policies.policy(hash: hash)) } catch let error as PolicyLoadError {
+                do { loaded = try LoadedPolicy(store.policies.policy(hash: hash)) } catch let error
+                    as PolicyLoadError
+                {
                     throw CommandError.data("policy \(name) does not load: \(error)")
                 }
                 run.listsOfPolicies[name] = loaded.policy.liveLists
                 continue
             }
-            let base = reader.file(of: .policy(name)).map { ($0 as NSString).deletingLastPathComponent } ?? ""
-            let path = folder.hasPrefix("/") ? folder : (base as NSString).appendingPathComponent(folder)
+            let base =
+                reader.file(of: .policy(name)).map { ($0 as NSString).deletingLastPathComponent }
+                ?? ""
+            let path =
+                folder.hasPrefix("/") ? folder : (base as NSString).appendingPathComponent(folder)
             let files = PolicyFolder(path: path)
             var candidate = try files.load()
             guard candidate.policy.name == name else {
@@ -153,7 +168,9 @@ struct ApplyCommand: ParsableCommand {
             for text in taken { print("! " + text) }
             return
         }
-        let words: [PlannedChange.Kind: String] = [.add: "add", .change: "change", .remove: "remove"]
+        let words: [PlannedChange.Kind: String] = [
+            .add: "add", .change: "change", .remove: "remove",
+        ]
         try printJSON(
             [
                 "applied": !dryRun,
@@ -161,7 +178,10 @@ struct ApplyCommand: ParsableCommand {
                     [
                         "action": words[change.kind], "item": "\(change.item)",
                         "fields": change.fields.map { field -> Members in
-                            ["name": field.name.rawValue, "before": field.before, "after": field.after]
+                            [
+                                "name": field.name.rawValue, "before": field.before,
+                                "after": field.after,
+                            ]
                         },
                     ]
                 },
@@ -171,7 +191,8 @@ struct ApplyCommand: ParsableCommand {
 
     private func warn(_ plan: Plan, _ installation: Installation) {
         for change in plan.changes where change.kind == .add {
-            guard case .source(let team, let source) = change.item, let domain = source.envelope else { continue }
+            guard case .source(let team, let source) = change.item, let domain = source.envelope
+            else { continue }
             Failure.warn("anyone who can send through \(domain) can now send as team \(team)")
         }
         let hasEndpoint = plan.changes.contains { change in

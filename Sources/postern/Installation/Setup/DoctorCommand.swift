@@ -11,7 +11,8 @@ import Support
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Check that everything works, and say how to fix what does not.",
+        commandName: "doctor",
+        abstract: "Check that everything works, and say how to fix what does not.",
         discussion: """
             local: configuration, key file, database and its integrity (of a SQLite file up to 4 GiB), policy, disk, clock, \
             whether a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
@@ -33,20 +34,26 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
     @Option(
         help: ArgumentHelp(
-            "An address that the relay sends from; may be repeated. By default the addresses of its name.", valueName: "address"))
+            "An address that the relay sends from; may be repeated. By default the addresses of its name.",
+            valueName: "address"))
     var ip: [String] = []
     @Option(
-        help: ArgumentHelp("Where main.cf is. By default postfix_directory of the configuration.", valueName: "dir"),
+        help: ArgumentHelp(
+            "Where main.cf is. By default postfix_directory of the configuration.", valueName: "dir"
+        ),
         transform: filePath)
     var configDirectory: String?
-    @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
-        [Part] = []
+    @Option(
+        help: ArgumentHelp(
+            "Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part"))
+    var skip: [Part] = []
     @Option(
         help: ArgumentHelp(
             "The address at which Postfix accepts the probe's mail. By default the one for other servers, or else mail.submission.",
             valueName: "host:port"))
     var smtp: String?
-    @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60
+    @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds"))
+    var patience = 60
     @OptionGroup var dns: DNSOptions
 
     func validate() throws {
@@ -62,7 +69,8 @@ struct DoctorCommand: AsyncParsableCommand {
         for text in ip { try ClientAddress.check(text) }
         let environment = ProcessInfo.processInfo.environment
         let now = PosternClock.now()
-        let facts = LocalProbe.gather(flag: options.config, environment: environment, set: options.set, now: now)
+        let facts = LocalProbe.gather(
+            flag: options.config, environment: environment, set: options.set, now: now)
         var checks = skip.contains(.local) ? [] : LocalChecks.judge(facts)
         if case .trouble = facts.configuration {
             // Without the relay domains there is nothing else to check.
@@ -73,7 +81,8 @@ struct DoctorCommand: AsyncParsableCommand {
         var heloName = configuration.hostname
         var relayhost: String?
         if !skip.contains(.postfix) {
-            let probe = PostfixProbe(directory: directory(configuration), configuration: configuration)
+            let probe = PostfixProbe(
+                directory: directory(configuration), configuration: configuration)
             let (facts, certificates, name) = probe.gather()
             checks += PostfixChecks.judge(facts)
             relayhost = facts.relayhost.isEmpty ? nil : facts.relayhost
@@ -81,31 +90,49 @@ struct DoctorCommand: AsyncParsableCommand {
             checks += certificates.map { $0.judge(host: name ?? configuration.hostname, now: now) }
         }
         if !skip.contains(.local), let chain = configuration.http.certificate?.chain {
-            let host = configuration.publicURL.flatMap { URL(string: $0)?.host() } ?? configuration.hostname
-            checks.append(PostfixProbe.certificate(chain, host: host).judge(host: host, now: now, service: .http))
+            let host =
+                configuration.publicURL.flatMap { URL(string: $0)?.host() }
+                ?? configuration.hostname
+            checks.append(
+                PostfixProbe.certificate(chain, host: host).judge(
+                    host: host, now: now, service: .http))
         }
-        if !skip.contains(.probe) { checks += probe(configuration, isHealthy: checks.worst != .broken, now: now) }
+        if !skip.contains(.probe) {
+            checks += probe(configuration, isHealthy: checks.worst != .broken, now: now)
+        }
         if !skip.contains(.outside) {
-            checks += try await outside(configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now)
+            checks += try await outside(
+                configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now)
         }
         try finish(checks)
     }
 
     /// The folder of Postfix's configuration.
-    private func directory(_ configuration: Configuration) -> String { configDirectory ?? configuration.postfixDirectory }
+    private func directory(_ configuration: Configuration) -> String {
+        configDirectory ?? configuration.postfixDirectory
+    }
 
     /// Sends a test reply and a test bounce, and deletes what they leave behind.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
         func unsent(_ why: String, _ remedy: Remedy) -> [Check] {
-            [.warning(.probe, "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
+            [
+                .warning(
+                    .probe, "no reply and no bounce was sent through Postfix: \(why)",
+                    remedy: remedy)
+            ]
         }
-        guard isHealthy else { return unsent("a check above is broken", "fix what is named above, and run \(.diagnose) again") }
+        guard isHealthy else {
+            return unsent(
+                "a check above is broken", "fix what is named above, and run \(.diagnose) again")
+        }
         let address = smtp.flatMap(ListenAddress.init) ?? configuration.mail.submission
         guard smtp != nil || address.isLoopback else {
             return unsent(
-                "mail.submission is another machine", "give the address where this machine's Postfix accepts mail with --smtp")
+                "mail.submission is another machine",
+                "give the address where this machine's Postfix accepts mail with --smtp")
         }
-        let postfix = PostfixProbe(directory: directory(configuration), configuration: configuration)
+        let postfix = PostfixProbe(
+            directory: directory(configuration), configuration: configuration)
         let domain = configuration.relayDomains.first ?? ""
         do {
             guard let port = try postfix.capturePort(of: SelfProbe.address(at: domain)) else {
@@ -115,18 +142,25 @@ struct DoctorCommand: AsyncParsableCommand {
                 )
             }
             let route = SelfProbe.Route(
-                doors: smtp == nil ? try postfix.incomingDoors() : [], host: address.host, port: UInt16(clamping: address.port),
+                doors: smtp == nil ? try postfix.incomingDoors() : [], host: address.host,
+                port: UInt16(clamping: address.port),
                 capturePort: port, timeout: Double(patience))
             let nonce =
                 String(UUID().uuidString.lowercased().filter(\.isLetter).prefix(4))
                 + String(UInt32.random(in: 0 ... .max), radix: 36)
             guard
                 let probe = SelfProbe(
-                    configuration, keys: try KeyFile.read(path: configuration.keyFilePath), route: route, now: now, nonce: nonce)
-            else { return unsent("the token keys cannot be used", "restore the key file of this installation") }
+                    configuration, keys: try KeyFile.read(path: configuration.keyFilePath),
+                    route: route, now: now, nonce: nonce)
+            else {
+                return unsent(
+                    "the token keys cannot be used", "restore the key file of this installation")
+            }
             let outcome = probe.run()
             var checks = outcome.checks
-            if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes), count > 0 {
+            if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes),
+                count > 0
+            {
                 checks.append(
                     .warning(
                         .probeQueue,
@@ -145,16 +179,20 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     private func outside(
-        _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts, heloName: String,
+        _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts,
+        heloName: String,
         relayhost: String?,
         now: Int64
     ) async throws -> [Check] {
         let resolver = try dns.named(configuration, resolved)
         // If the name servers do not answer, one line reports that one cause.
-        if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
+        if let silence = resolver.silence([heloName] + configuration.relayDomains) {
+            return [silence]
+        }
         let host: RelayHost
         do {
-            host = try RelayHost.find(heloName: heloName, given: ip, relayhost: relayhost, resolver: resolver)
+            host = try RelayHost.find(
+                heloName: heloName, given: ip, relayhost: relayhost, resolver: resolver)
         } catch {
             throw CommandError.usage("--ip: \(error)")
         }
@@ -162,29 +200,41 @@ struct DoctorCommand: AsyncParsableCommand {
         // The keys are in the database. If it cannot be read, an earlier check reported that, and
         // the other checks still run.
         var keys: [RelayDomainChecks.Key] = []
-        let hasKeys = facts.keyFile == .fine && facts.database == .fine && facts.pendingMigrations.isEmpty
+        let hasKeys =
+            facts.keyFile == .fine && facts.database == .fine && facts.pendingMigrations.isEmpty
         if hasKeys {
             let (found, days) = try options.withStore { store in
                 let keys = try store.dkimKeys.keys().filter(\.isPublished).map {
-                    RelayDomainChecks.Key(key: $0, publication: try DKIMKeyMaker.publication($0, in: store))
+                    RelayDomainChecks.Key(
+                        key: $0, publication: try DKIMKeyMaker.publication($0, in: store))
                 }
                 let today = Day.number(now)
-                return (keys, try (1...7).map { ReputationChecks.byProvider(try store.relay.forwardedByDomain(day: today - $0)) })
+                return (
+                    keys,
+                    try (1...7).map {
+                        ReputationChecks.byProvider(
+                            try store.relay.forwardedByDomain(day: today - $0))
+                    }
+                )
             }
             keys = found
             checks += ReputationChecks.warmUp(days)
         }
-        checks += ReputationChecks.blocked(host.addresses, lists: configuration.blockLists, resolver: resolver)
+        checks += ReputationChecks.blocked(
+            host.addresses, lists: configuration.blockLists, resolver: resolver)
         var localParts = Set(configuration.localRecipients.keys)
         if configuration.operatorAddress != nil { localParts.formUnion(["postmaster", "abuse"]) }
         for (index, domain) in configuration.relayDomains.enumerated() {
             let view = RelayDomainChecks(
-                domain: domain, host: host, keys: keys.filter { $0.key.domain == domain }, localParts: localParts,
+                domain: domain, host: host, keys: keys.filter { $0.key.domain == domain },
+                localParts: localParts,
                 relayDomains: configuration.relayDomains, now: now, resolver: resolver)
             if index == 0, !configuration.relayDomains.contains(heloName) { checks += view.helo() }
             checks += view.mx() + view.spf() + (hasKeys ? view.dkim() : []) + view.dmarc()
             // If DNS answers come from a file, nothing is fetched over the network.
-            let policy = dns.dns == nil && view.announcesTransportPolicy ? await PolicyFile.fetch(view.transportPolicyURL) : nil
+            let policy =
+                dns.dns == nil && view.announcesTransportPolicy
+                ? await PolicyFile.fetch(view.transportPolicyURL) : nil
             checks += view.transport(policy)
         }
         return checks

@@ -31,7 +31,8 @@ struct InitCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A domain of relay addresses; may be repeated. New addresses are issued in the first.", valueName: "domain"))
+            "A domain of relay addresses; may be repeated. New addresses are issued in the first.",
+            valueName: "domain"))
     var relayDomain: [String]
 
     @Option(help: ArgumentHelp("Where mail to postmaster and abuse goes.", valueName: "address"))
@@ -52,13 +53,16 @@ struct InitCommand: ParsableCommand {
     func run() throws {
         if let database, !database.contains("://") {
             throw CommandError.usage(
-                "--database must be a URL, as in postgresql://postern@db.example/postern; a file is always postern.db")
+                "--database must be a URL, as in postgresql://postern@db.example/postern; a file is always postern.db"
+            )
         }
         let path = try Installation.create(
-            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, database: database, set: set,
+            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress,
+            database: database, set: set,
             change: thisChange())
         print("Made \(path)")
-        let installation = try Installation.open(flag: path, environment: [:], now: PosternClock.now())
+        let installation = try Installation.open(
+            flag: path, environment: [:], now: PosternClock.now())
         defer { try? installation.close() }
         print(
             "Publish this record in the DNS, so that mail from the relay counts as signed (postern keys dkim publish prints it again):\n"
@@ -67,7 +71,9 @@ struct InitCommand: ParsableCommand {
             print(try DKIMKeyMaker.publication(key, in: installation.store).zoneFileRecord)
         }
         if operatorAddress == nil {
-            print("\nSet operator_address in postern.yaml: until then mail to postmaster and abuse waits at its senders (451).")
+            print(
+                "\nSet operator_address in postern.yaml: until then mail to postmaster and abuse waits at its senders (451)."
+            )
         }
         print("\nNext: export POSTERN_CONFIG=\(path)")
     }

@@ -1,7 +1,7 @@
 // `postern setup postfix`: shows or applies the settings that Postfix needs.
 
-import Database
 import ArgumentParser
+import Database
 import Foundation
 import Milter
 import PostfixSetup
@@ -10,7 +10,8 @@ import Support
 
 struct SetupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "setup", abstract: "Start an installation step by step, or attach Postern to Postfix.",
+        commandName: "setup",
+        abstract: "Start an installation step by step, or attach Postern to Postfix.",
         discussion: """
             Without a subcommand, on a terminal, it asks for domain, host and address, and guides you through installation, \
             DNS, the service, Postfix and a message to yourself. Each step is a command, which is shown before it runs.
@@ -32,17 +33,25 @@ struct SetupPostfixCommand: ParsableCommand {
             """)
 
     @OptionGroup var options: InstallationOptions
-    @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
+    @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir"))
+    var configDirectory = "/etc/postfix"
     @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
     @Flag(help: "Undo the settings, instead of making them.") var remove = false
     @OptionGroup var output: OutputOptions
-    @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
+    @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.")
+    var printsFragments = false
 
     func validate() throws {
         _ = try filePath(configDirectory)
-        guard !(apply && printsFragments) else { throw ValidationError("--apply and --print exclude each other") }
-        guard !(output.json && printsFragments) else { throw ValidationError("--json and --print exclude each other") }
-        guard !(remove && printsFragments) else { throw ValidationError("--remove and --print exclude each other") }
+        guard !(apply && printsFragments) else {
+            throw ValidationError("--apply and --print exclude each other")
+        }
+        guard !(output.json && printsFragments) else {
+            throw ValidationError("--json and --print exclude each other")
+        }
+        guard !(remove && printsFragments) else {
+            throw ValidationError("--remove and --print exclude each other")
+        }
     }
 
     func run() throws {
@@ -51,7 +60,10 @@ struct SetupPostfixCommand: ParsableCommand {
         let (configuration, resolved) = try options.configuration()
         guard let socket = MilterSocket(configuration.milter.socket) else {
             throw CommandError(
-                status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
+                status: EX_CONFIG,
+                message:
+                    "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)"
+            )
         }
         if printsFragments {
             // The header check must use the host name that Postfix itself uses; otherwise it
@@ -67,14 +79,16 @@ struct SetupPostfixCommand: ParsableCommand {
                     PostfixInputs(
                         relayDomains: configuration.relayDomains, socket: socket.postfixName,
                         hostName: names?.host ?? configuration.hostname,
-                        mailName: names?.mail ?? "Postfix", headerChecksFile: "\(configDirectory)/postern_header_checks",
+                        mailName: names?.mail ?? "Postfix",
+                        headerChecksFile: "\(configDirectory)/postern_header_checks",
                         fanOut: configuration.fanOut?.text)), terminator: "")
             return
         }
         let plan: SetupPlan
         do {
             plan = try PostfixSetup.plan(
-                relayDomains: configuration.relayDomains, formerDomains: configuration.formerRelayDomains,
+                relayDomains: configuration.relayDomains,
+                formerDomains: configuration.formerRelayDomains,
                 socket: socket.postfixName, fanOut: configuration.fanOut?.text,
                 directory: configDirectory)
         } catch {
@@ -85,7 +99,9 @@ struct SetupPostfixCommand: ParsableCommand {
             )
         }
         if !output.json { print(plan.text, terminator: "") }
-        let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
+        let owner =
+            (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"]
+            ?? "postfix"
         if let trouble = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) {
             Failure.warn(trouble.text)
         }
@@ -93,19 +109,25 @@ struct SetupPostfixCommand: ParsableCommand {
         func show() throws {
             guard output.json else { return }
             func changes(_ changes: [SettingChange]) -> [Members] {
-                changes.map { ["name": $0.name, "old": $0.old, "new": $0.new, "reason": $0.reason] }
+                changes.map {
+                    ["name": $0.name, "old": $0.old, "new": $0.new, "reason": $0.reason]
+                }
             }
             try printJSON(
                 [
-                    "directory": plan.directory, "applied": isApplied, "main": changes(plan.mainChanges),
+                    "directory": plan.directory, "applied": isApplied,
+                    "main": changes(plan.mainChanges),
                     "master": changes(plan.masterChanges), "services": changes(plan.newServices),
-                    "header_checks": plan.headerChecks?.path, "notes": plan.notes, "bypasses": plan.bypasses,
+                    "header_checks": plan.headerChecks?.path, "notes": plan.notes,
+                    "bypasses": plan.bypasses,
                     "conflicts": plan.conflicts,
                 ] as Members)
         }
         guard plan.conflicts.isEmpty else {
             try show()
-            throw CommandError(status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first")
+            throw CommandError(
+                status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first"
+            )
         }
         guard apply, !plan.isEmpty else { return try show() }
         do {
@@ -113,7 +135,8 @@ struct SetupPostfixCommand: ParsableCommand {
         } catch let error as PostfixToolError {
             throw CommandError(status: EX_UNAVAILABLE, message: "\(configDirectory): \(error)")
         } catch {
-            throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
+            throw CommandError(
+                status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
         guard !output.json else { return try show() }
         print("Applied. Now: \(reload.text)")
@@ -122,7 +145,8 @@ struct SetupPostfixCommand: ParsableCommand {
     private func takeBack() throws {
         let found: RemovalPlan?
         do { found = try PostfixSetup.removal(directory: configDirectory) } catch {
-            throw CommandError(status: EX_UNAVAILABLE, message: "\(configDirectory) cannot be read: \(error)")
+            throw CommandError(
+                status: EX_UNAVAILABLE, message: "\(configDirectory) cannot be read: \(error)")
         }
         guard let plan = found else {
             throw CommandError.noInput(
@@ -130,7 +154,11 @@ struct SetupPostfixCommand: ParsableCommand {
                     + "were taken back already")
         }
         if output.json {
-            try printJSON(["directory": plan.directory, "applied": apply, "changes": plan.lines, "kept": plan.kept] as Members)
+            try printJSON(
+                [
+                    "directory": plan.directory, "applied": apply, "changes": plan.lines,
+                    "kept": plan.kept,
+                ] as Members)
         } else {
             print(plan.text, terminator: "")
         }
@@ -140,7 +168,8 @@ struct SetupPostfixCommand: ParsableCommand {
         } catch let error as PostfixToolError {
             throw CommandError(status: EX_UNAVAILABLE, message: "\(configDirectory): \(error)")
         } catch {
-            throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
+            throw CommandError(
+                status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }
         guard !output.json else { return }
         print(
@@ -154,10 +183,13 @@ struct SetupPostfixCommand: ParsableCommand {
     /// text of main.cf and master.cf, so users who cannot read these cannot read the record.
     private func write(_ content: Data, _ path: String) throws {
         // The permissions of main.cf may have become stricter after the record was created.
-        let isNew = !FileManager.default.fileExists(atPath: path) || path.hasSuffix("/\(SetupRecord.fileName)")
+        let isNew =
+            !FileManager.default.fileExists(atPath: path)
+            || path.hasSuffix("/\(SetupRecord.fileName)")
         var mode: mode_t = 0o644
         var status = stat()
-        for name in ["main.cf", "master.cf"] where stat("\(configDirectory)/\(name)", &status) == 0 { mode &= status.st_mode }
+        for name in ["main.cf", "master.cf"] where stat("\(configDirectory)/\(name)", &status) == 0
+        { mode &= status.st_mode }
         try OwnedFile.write(content, to: path, mode: mode | 0o400, isModeFixed: isNew)
     }
 

@@ -19,7 +19,9 @@ struct GuidedCommand: Equatable {
     /// The user that it is run as; nil for the user of this process.
     var user: String?
 
-    static func postern(_ arguments: String...) -> GuidedCommand { GuidedCommand(program: .postern, arguments: arguments) }
+    static func postern(_ arguments: String...) -> GuidedCommand {
+        GuidedCommand(program: .postern, arguments: arguments)
+    }
     static func system(_ program: String, _ arguments: String...) -> GuidedCommand {
         GuidedCommand(program: .system(program), arguments: arguments)
     }
@@ -36,7 +38,9 @@ struct GuidedCommand: Equatable {
     }
 
     /// The command as a person would type it.
-    var shown: String { line(postern: "postern").map { $0.contains(" ") ? "\"\($0)\"" : $0 }.joined(separator: " ") }
+    var shown: String {
+        line(postern: "postern").map { $0.contains(" ") ? "\"\($0)\"" : $0 }.joined(separator: " ")
+    }
 }
 
 /// The guide's input and output: a terminal and the shell, or a test.
@@ -110,12 +114,16 @@ struct SetupGuide {
             isDomain($0) ? nil : "is not a full host name, as in mx.\(domain)"
         }
         let you = try ask("Your own address, for mail to postmaster and abuse") {
-            guard let address = try? AddrSpec.typed($0) else { return "is not a valid email address" }
-            return DomainName.isEqualOrBelow(address.asciiDomain, domain) ? "must not be at the relay domain" : nil
+            guard let address = try? AddrSpec.typed($0) else {
+                return "is not a valid email address"
+            }
+            return DomainName.isEqualOrBelow(address.asciiDomain, domain)
+                ? "must not be at the relay domain" : nil
         }
         try command(
             .postern(
-                "init", "--directory", situation.folder, "--relay-domain", domain, "--operator-address", you, "--set",
+                "init", "--directory", situation.folder, "--relay-domain", domain,
+                "--operator-address", you, "--set",
                 "hostname=\(host)"),
             opensStore: true)
         return Answers(domain: domain, host: host, you: you)
@@ -141,7 +149,9 @@ struct SetupGuide {
         title(3, "The service")
         try command(.postern("config", "check"), opensStore: true)
         guard situation.hasSystemd else {
-            return dialogue.say("This machine has no systemd: start `postern serve` as your system starts services.")
+            return dialogue.say(
+                "This machine has no systemd: start `postern serve` as your system starts services."
+            )
         }
         if try agrees("Start it now, and with the machine?", standard: true) {
             try command(.system("systemctl", "enable", "--now", "postern"))
@@ -151,10 +161,13 @@ struct SetupGuide {
     private func attach() throws {
         title(4, "Postfix")
         guard situation.hasPostfix else {
-            return dialogue.say("Postfix is not installed. Install it, and run postern setup again.")
+            return dialogue.say(
+                "Postfix is not installed. Install it, and run postern setup again.")
         }
         try command(.postern("setup", "postfix"))
-        dialogue.say("Once this is set, Postfix answers 451 while the service does not run: no mail is lost, but none arrives.")
+        dialogue.say(
+            "Once this is set, Postfix answers 451 while the service does not run: no mail is lost, but none arrives."
+        )
         guard try agrees("Set what differs?", standard: false) else { return }
         try command(.postern("setup", "postfix", "--apply"))
         try command(.system("postfix", "reload"))
@@ -162,8 +175,14 @@ struct SetupGuide {
 
     private func writeToYourself(_ known: String?) throws {
         title(5, "A message to yourself")
-        guard try agrees("Create a team `try` with you as its only source and user?", standard: true) else { return finish() }
-        let you = try known ?? ask("Your address") { (try? AddrSpec.typed($0)) == nil ? "is not a valid email address" : nil }
+        guard
+            try agrees("Create a team `try` with you as its only source and user?", standard: true)
+        else { return finish() }
+        let you =
+            try known
+            ?? ask("Your address") {
+                (try? AddrSpec.typed($0)) == nil ? "is not a valid email address" : nil
+            }
         let source = GuidedCommand.postern("source", "add", "try", you)
         if exists(.postern("team", "show", "try")) {
             // An earlier run may have stopped halfway.
@@ -175,7 +194,8 @@ struct SetupGuide {
         if exists(.postern("user", "show", "you")) {
             dialogue.say("The user `you` exists already: its inbox stays unchanged.")
         } else {
-            try command(.postern("user", "add", "you", "--inbox", you, "--verified"), opensStore: true)
+            try command(
+                .postern("user", "add", "you", "--inbox", you, "--verified"), opensStore: true)
         }
         try command(.postern("address", "issue", "try", "you"), opensStore: true)
         dialogue.say(
@@ -196,10 +216,14 @@ struct SetupGuide {
 
     private func title(_ number: Int, _ text: String) { dialogue.say("\n\(number). \(text)\n") }
 
-    private func isDomain(_ text: String) -> Bool { !text.hasSuffix(".") && HostName(text).map { $0.labels.count > 1 } ?? false }
+    private func isDomain(_ text: String) -> Bool {
+        !text.hasSuffix(".") && HostName(text).map { $0.labels.count > 1 } ?? false
+    }
 
     /// - Parameter objection: returns the error in an answer; nil if there is none.
-    private func ask(_ question: String, standard: String = "", _ objection: (String) -> String?) throws -> String {
+    private func ask(
+        _ question: String, standard: String = "", _ objection: (String) -> String?
+    ) throws -> String {
         while true {
             dialogue.say(standard.isEmpty ? question + ":" : "\(question) [\(standard)]:")
             guard let line = dialogue.answer() else { throw Ending.noMoreAnswers }
@@ -222,7 +246,9 @@ struct SetupGuide {
         return command
     }
 
-    private func exists(_ command: GuidedCommand) -> Bool { dialogue.succeeds(asItsUser(command, opensStore: true)) }
+    private func exists(_ command: GuidedCommand) -> Bool {
+        dialogue.succeeds(asItsUser(command, opensStore: true))
+    }
 
     private func run(_ command: GuidedCommand, opensStore: Bool) -> Int32 {
         let command = asItsUser(command, opensStore: opensStore)

@@ -27,13 +27,18 @@ struct SetupTerminal: SetupDialogue {
         defer { close(nothing) }
         let process = try? SystemProcess(
             "/usr/bin/env", command.line(postern: Self.program),
-            environment: ProcessInfo.processInfo.environment.merging(["POSTERN_CONFIG": configuration]) { $1 },
-            descriptors: (nothing, isQuiet ? nothing : STDOUT_FILENO, isQuiet ? nothing : STDERR_FILENO))
+            environment: ProcessInfo.processInfo.environment.merging([
+                "POSTERN_CONFIG": configuration
+            ]) { $1 },
+            descriptors: (
+                nothing, isQuiet ? nothing : STDOUT_FILENO, isQuiet ? nothing : STDERR_FILENO
+            ))
         return process?.wait() ?? 127
     }
 
     private static let program =
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        ?? CommandLine.arguments[0]
 }
 
 extension SetupSituation {
@@ -49,23 +54,29 @@ extension SetupSituation {
             var isFolder: ObjCBool = false
             let isNamedFolder =
                 located.hasSuffix("/")
-                || FileManager.default.fileExists(atPath: located, isDirectory: &isFolder) && isFolder.boolValue
+                || FileManager.default.fileExists(atPath: located, isDirectory: &isFolder)
+                    && isFolder.boolValue
             let folder = isNamedFolder ? located : (located as NSString).deletingLastPathComponent
             guard isNamedFolder || (located as NSString).lastPathComponent == "postern.yaml" else {
-                throw CommandError.usage("postern setup makes a file postern.yaml: POSTERN_CONFIG names \(located)")
+                throw CommandError.usage(
+                    "postern setup makes a file postern.yaml: POSTERN_CONFIG names \(located)")
             }
-            found.configuration = URL(filePath: folder).resolvingSymlinksInPath().path + "/postern.yaml"
+            found.configuration =
+                URL(filePath: folder).resolvingSymlinksInPath().path + "/postern.yaml"
         }
         found.isInstalled = access(found.configuration, F_OK) == 0
         guard found.isInstalled || errno != EACCES else {
             throw CommandError(
                 status: EX_NOPERM,
-                message: "\(found.folder) cannot be read: run postern setup as root, or as the user postern")
+                message:
+                    "\(found.folder) cannot be read: run postern setup as root, or as the user postern"
+            )
         }
         found.hostname = ProcessInfo.processInfo.hostName
         if !found.hostname.contains(".") { found.hostname = "" }
         found.switchesUser = getuid() == 0 && getpwnam("postern") != nil
-        found.hasPostfix = access("/usr/sbin/postconf", X_OK) == 0 || access("/usr/local/sbin/postconf", X_OK) == 0
+        found.hasPostfix =
+            access("/usr/sbin/postconf", X_OK) == 0 || access("/usr/local/sbin/postconf", X_OK) == 0
         found.hasSystemd = access("/run/systemd/system", F_OK) == 0
         return found
     }
@@ -80,11 +91,16 @@ extension SetupCommand {
         }
         do {
             let situation = try SetupSituation.here(ProcessInfo.processInfo.environment)
-            try SetupGuide(dialogue: SetupTerminal(configuration: situation.configuration), situation: situation).run()
+            try SetupGuide(
+                dialogue: SetupTerminal(configuration: situation.configuration),
+                situation: situation
+            ).run()
         } catch SetupGuide.Ending.failed {
             throw CommandError(
                 status: EX_UNAVAILABLE,
-                message: "the last command failed, with the reason above: fix it, and run postern setup again")
+                message:
+                    "the last command failed, with the reason above: fix it, and run postern setup again"
+            )
         } catch SetupGuide.Ending.noMoreAnswers {
             throw CommandError.usage("not all questions were answered: nothing more was done")
         }

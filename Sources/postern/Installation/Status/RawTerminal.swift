@@ -2,7 +2,8 @@
 
 import Foundation
 
-/// The terminal without line editing, on its alternate screen; restored at the end, also on SIGINT and SIGTERM.
+/// The terminal without line editing, on its alternate screen; restored at the end,
+/// also on SIGINT and SIGTERM.
 final class RawTerminal {
     enum Event { case nothing, quit, resized }
 
@@ -12,9 +13,13 @@ final class RawTerminal {
     private nonisolated(unsafe) static var pipe: (read: Int32, write: Int32) = (-1, -1)
 
     init() throws {
-        guard tcgetattr(STDIN_FILENO, &saved) == 0 else { throw CommandError.usage("the terminal does not report its size") }
+        guard tcgetattr(STDIN_FILENO, &saved) == 0 else {
+            throw CommandError.usage("the terminal does not report its size")
+        }
         var ends: [Int32] = [-1, -1]
-        guard Glibc.pipe(&ends) == 0 else { throw CommandError(status: EX_OSERR, message: "no pipe") }
+        guard Glibc.pipe(&ends) == 0 else {
+            throw CommandError(status: EX_OSERR, message: "no pipe")
+        }
         Self.pipe = (ends[0], ends[1])
         for number in [SIGINT, SIGTERM, SIGWINCH] {
             signal(number) { number in
@@ -55,11 +60,14 @@ final class RawTerminal {
         ]
         guard poll(&files, 2, Int32(seconds) * 1000) > 0 else { return .nothing }
         var octet: UInt8 = 0
-        if files[1].revents != 0, read(Self.pipe.read, &octet, 1) == 1 { return octet == 1 ? .resized : .quit }
+        if files[1].revents != 0, read(Self.pipe.read, &octet, 1) == 1 {
+            return octet == 1 ? .resized : .quit
+        }
         guard files[0].revents != 0 else { return .nothing }
         // A closed terminal reads as the end of input.
         guard read(STDIN_FILENO, &octet, 1) == 1 else { return .quit }
-        return octet == UInt8(ascii: "q") || octet == UInt8(ascii: "Q") || octet == 3 || octet == 4 ? .quit : .nothing
+        return octet == UInt8(ascii: "q") || octet == UInt8(ascii: "Q") || octet == 3 || octet == 4
+            ? .quit : .nothing
     }
 
     /// The line cut at a width, escape sequences not counted.

@@ -6,7 +6,9 @@ import Monitoring
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show running services, the last hour's mail and decisions, and what needs attention.",
+        commandName: "status",
+        abstract:
+            "Show running services, the last hour's mail and decisions, and what needs attention.",
         discussion: """
             Reads the database, to which each running service reports every two seconds: all hosts of an installation are \
             shown. Only decisions of a service are counted, and not those of postern decide. Exit status 0 if nothing needs \
@@ -26,7 +28,8 @@ struct StatusCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Seconds between two updates of --watch, \(StatusWatch.intervals.lowerBound) to "
-                + "\(StatusWatch.intervals.upperBound); by default \(StatusWatch.usualInterval).", valueName: "seconds"))
+                + "\(StatusWatch.intervals.upperBound); by default \(StatusWatch.usualInterval).",
+            valueName: "seconds"))
     var interval: Int?
 
     @OptionGroup var installation: InstallationOptions
@@ -39,14 +42,20 @@ struct StatusCommand: ParsableCommand {
         guard watch else { throw ValidationError("--interval is for --watch") }
         guard StatusWatch.intervals.contains(interval) else {
             throw ValidationError(
-                "--interval must be \(StatusWatch.intervals.lowerBound) to \(StatusWatch.intervals.upperBound) seconds")
+                "--interval must be \(StatusWatch.intervals.lowerBound) to \(StatusWatch.intervals.upperBound) seconds"
+            )
         }
     }
 
     func run() throws {
-        if watch { return try StatusWatch(interval: interval ?? StatusWatch.usualInterval).run(installation) }
+        if watch {
+            return try StatusWatch(interval: interval ?? StatusWatch.usualInterval).run(
+                installation)
+        }
         if dmarc { return try AggregateReports.print(installation, output) }
-        var report = try installation.withInstallation { try StatusReport($0, now: PosternClock.now()) }
+        var report = try installation.withInstallation {
+            try StatusReport($0, now: PosternClock.now())
+        }
         report.warnings = report.warnings.map { $0.with(installation.forProposals) }
         if output.json {
             try printJSON(report)
@@ -69,7 +78,9 @@ enum StatusScreen {
         lines += services(report) + [""] + mail(report)
         let refusals = report.lastHour(under: "refusals").prefix(6)
         if !refusals.isEmpty {
-            lines.append("  refused     " + refusals.map { "\($0.name) \($0.count)" }.joined(separator: ", "))
+            lines.append(
+                "  refused     " + refusals.map { "\($0.name) \($0.count)" }.joined(separator: ", ")
+            )
         }
         lines.append("")
         lines += others(report)
@@ -88,7 +99,10 @@ enum StatusScreen {
         guard !report.hosts.isEmpty else { return [emphasised("Services"), "  none"] }
         return [emphasised("Services")]
             + report.hosts.map { host in
-                let what = host.snapshot.map { "milter \($0.milter)" + ($0.http.map { "  http \($0)" } ?? "  no http") } ?? ""
+                let what =
+                    host.snapshot.map {
+                        "milter \($0.milter)" + ($0.http.map { "  http \($0)" } ?? "  no http")
+                    } ?? ""
                 let state =
                     host.isRunning
                     ? "up \(StatusReport.duration((host.snapshot.map { PosternClock.now() - $0.startedAt }) ?? 0))"
@@ -108,10 +122,14 @@ enum StatusScreen {
     }
 
     static func others(_ report: StatusReport) -> [String] {
-        let decisions = ["allow", "require_verification"].map { "\($0) \(report.lastHour["decisions \($0)"] ?? 0)" }.joined(
+        let decisions = ["allow", "require_verification"].map {
+            "\($0) \(report.lastHour["decisions \($0)"] ?? 0)"
+        }.joined(
             separator: ", ")
-        let http = ["2xx", "4xx", "5xx"].map { "\($0) \(report.lastHour["http \($0)"] ?? 0)" }.joined(separator: ", ")
-        let dns = ["answer", "none", "failure"].map { "\($0) \(report.lastHour["dns \($0)"] ?? 0)" }.joined(separator: ", ")
+        let http = ["2xx", "4xx", "5xx"].map { "\($0) \(report.lastHour["http \($0)"] ?? 0)" }
+            .joined(separator: ", ")
+        let dns = ["answer", "none", "failure"].map { "\($0) \(report.lastHour["dns \($0)"] ?? 0)" }
+            .joined(separator: ", ")
         let running = report.hosts.filter(\.isRunning).compactMap(\.snapshot)
         let waiting = Int(running.map(\.outboxEvents).max() ?? 0)
         let oldest = Int64(running.map(\.outboxOldest).max() ?? 0)
@@ -122,11 +140,13 @@ enum StatusScreen {
         }.joined(separator: ", ")
         return [
             emphasised("Last hour"), "  decisions   \(decisions)",
-            "  events      \(waiting) waiting" + (waiting > 0 ? ", the oldest for \(StatusReport.duration(oldest))" : ""),
-        ] + (report.removals.count > 0 ? ["  removals    \(report.removals.count) under way"] : []) + [
-            "  http        \(http)", "  dns         \(dns)",
-            "  milter ms   \(latency.isEmpty ? "-" : latency + "  (median/95th, up to)")",
-        ]
+            "  events      \(waiting) waiting"
+                + (waiting > 0 ? ", the oldest for \(StatusReport.duration(oldest))" : ""),
+        ] + (report.removals.count > 0 ? ["  removals    \(report.removals.count) under way"] : [])
+            + [
+                "  http        \(http)", "  dns         \(dns)",
+                "  milter ms   \(latency.isEmpty ? "-" : latency + "  (median/95th, up to)")",
+            ]
     }
 
     static func row(_ label: String, _ cells: [String]) -> String {
@@ -139,5 +159,7 @@ enum StatusScreen {
         return value < 10 ? "\((value * 10).rounded() / 10)" : "\(Int(value))"
     }
 
-    private static func plural(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
+    private static func plural(_ count: Int, _ word: String) -> String {
+        "\(count) \(word)\(count == 1 ? "" : "s")"
+    }
 }

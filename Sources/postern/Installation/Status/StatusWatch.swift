@@ -11,7 +11,8 @@ struct StatusWatch {
     /// Seconds between two updates.
     let interval: Int
 
-    /// Returns when the user quits. Throws `CommandError` if standard input or output is not a terminal.
+    /// Returns when the user quits. Throws `CommandError` if standard input or
+    /// output is not a terminal.
     func run(_ options: InstallationOptions) throws {
         guard isTerminal, isatty(STDIN_FILENO) == 1 else {
             throw CommandError.usage("--watch needs a terminal: leave it out")
@@ -38,21 +39,27 @@ struct StatusWatch {
     }
 
     /// Rates, then the screen of `postern status`.
-    private func screen(_ report: StatusReport, _ previous: StatusReport?, _ elapsed: Double) -> [String] {
+    private func screen(
+        _ report: StatusReport, _ previous: StatusReport?, _ elapsed: Double
+    ) -> [String] {
         func rate(_ names: [String]) -> String {
             guard let previous else { return "-" }
             let count = names.reduce(0) { $0 + report.total($1) - previous.total($1) }
             return "\((Double(max(0, count)) / elapsed * 10).rounded() / 10)/s"
         }
         let directions = ["forward", "reply", "report", "answer", "operator"]
-        func mail(_ outcome: String) -> String { rate(directions.map { "messages \($0) \(outcome)" }) }
+        func mail(_ outcome: String) -> String {
+            rate(directions.map { "messages \($0) \(outcome)" })
+        }
         let clock = timestamp(PosternClock.now())
         let now =
             "relayed \(mail("relayed"))  deferred \(mail("deferred"))  refused \(mail("refused"))  "
             + "decisions \(rate(["decisions allow", "decisions require_verification"]))  http \(rate(["http 2xx", "http 4xx", "http 5xx"]))"
         // Warnings come first: small terminals show only the upper part.
         let care = report.warnings.map { "  ! \($0.text)" }
-        return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now] + care + [""]
+        return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now] + care + [
+            ""
+        ]
             + StatusScreen.lines(report, withWarnings: false)
     }
 }

@@ -13,14 +13,23 @@ struct AuditCommand: ParsableCommand {
             of a source; never a user's inbox or name.
             """)
 
-    @Option(help: ArgumentHelp("Only changes since then: 12h, 7d, 8w, or a date as in 2026-11-01.", valueName: "when"))
+    @Option(
+        help: ArgumentHelp(
+            "Only changes since then: 12h, 7d, 8w, or a date as in 2026-11-01.", valueName: "when"))
     var since: String?
-    @Option(help: ArgumentHelp("Only by this actor; key:* means all that begin with key:.", valueName: "actor"))
+    @Option(
+        help: ArgumentHelp(
+            "Only by this actor; key:* means all that begin with key:.", valueName: "actor"))
     var actor: String?
-    @Option(help: ArgumentHelp("Only this action, as in team.add; team.* means all that begin with team.", valueName: "action"))
+    @Option(
+        help: ArgumentHelp(
+            "Only this action, as in team.add; team.* means all that begin with team.",
+            valueName: "action"))
     var action: String?
     @Option(
-        help: ArgumentHelp("Only of this subject, as in team:juice; key:* means all that begin with key:.", valueName: "subject"))
+        help: ArgumentHelp(
+            "Only of this subject, as in team:juice; key:* means all that begin with key:.",
+            valueName: "subject"))
     var subject: String?
     @Option(help: ArgumentHelp("Only of this user and the user's accounts.", valueName: "user"))
     var user: String?
@@ -30,7 +39,9 @@ struct AuditCommand: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit must be a number from 1 to 1000000") }
+        guard (1...1_000_000).contains(limit) else {
+            throw CommandError.usage("--limit must be a number from 1 to 1000000")
+        }
         let start = try since.map { try ExpiryText.start($0, now: PosternClock.now()) }
         try installation.withStore { store in
             var left = limit
@@ -41,7 +52,8 @@ struct AuditCommand: ParsableCommand {
                 (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
                 // One more than the limit, to know whether more exist.
                 let page = try store.audit.page(
-                    since: start ?? 0, actor: actor, action: action, subject: subject, subjects: subjects, before: before,
+                    since: start ?? 0, actor: actor, action: action, subject: subject,
+                    subjects: subjects, before: before,
                     limit: left + 1)
                 let rows = page.rows.prefix(left)
                 left -= rows.count
@@ -50,7 +62,8 @@ struct AuditCommand: ParsableCommand {
                 return (Array(rows), isMore ? nil : page.next)
             } json: {
                 [
-                    "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
+                    "number": $0.number, "at": timestamp($0.at), "actor": $0.actor,
+                    "action": $0.action, "subject": $0.subject,
                     "detail": $0.detail,
                 ] as Members
             } columns: {
@@ -59,7 +72,9 @@ struct AuditCommand: ParsableCommand {
             // Without this check, a mistyped name would look as if nothing had been done.
             if isEmpty, let user { _ = try store.users.user(user) }
             if isEmpty, let action, try !store.audit.hasAction(action) {
-                Failure.warn("no entry has the action \(action): postern audit without --action shows their names")
+                Failure.warn(
+                    "no entry has the action \(action): postern audit without --action shows their names"
+                )
             }
             if isMore { Limit.remark(limit, "entry", "entries") }
         }

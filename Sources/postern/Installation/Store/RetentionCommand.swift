@@ -11,7 +11,8 @@ struct RetentionCommand: ParsableCommand {
 
     private static func members(_ retention: Retention) -> Members {
         [
-            "data": retention.dataClass.name, "days": retention.days, "standard_days": retention.dataClass.standardDays,
+            "data": retention.dataClass.name, "days": retention.days,
+            "standard_days": retention.dataClass.standardDays,
             "reason": retention.dataClass.reason,
         ]
     }
@@ -19,7 +20,9 @@ struct RetentionCommand: ParsableCommand {
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show how long each kind of data is kept, and why.",
-            discussion: "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail.")
+            discussion:
+                "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail."
+        )
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -27,7 +30,10 @@ struct RetentionCommand: ParsableCommand {
         func run() throws {
             let rows = try installation.withStore { try $0.retention.all() }
             try output.print(rows, ["DATA", "DAYS", "STANDARD", "REASON"], json: members) {
-                [$0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)", $0.dataClass.reason]
+                [
+                    $0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)",
+                    $0.dataClass.reason,
+                ]
             }
         }
     }
@@ -35,7 +41,9 @@ struct RetentionCommand: ParsableCommand {
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Set how long a kind of data is kept.",
-            discussion: "A running service deletes older data within the hour. --yes is required for a shorter time than before.")
+            discussion:
+                "A running service deletes older data within the hour. --yes is required for a shorter time than before."
+        )
 
         @Argument(help: "The kind of data, as in postern retention show.")
         var data: String
@@ -47,7 +55,9 @@ struct RetentionCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 let present = try store.retention.all().first { $0.dataClass.name == data }
-                if let present, present.dataClass.range.contains(days), days < present.days, !confirmation.yes {
+                if let present, present.dataClass.range.contains(days), days < present.days,
+                    !confirmation.yes
+                {
                     throw CommandError.usage(
                         "\(data) older than \(Count.text(days, "day")) would be deleted within the hour: repeat with --yes to do so; nothing was changed"
                     )

@@ -49,7 +49,9 @@ struct StoreBackupCommand: ParsableCommand {
         let contents = try Leftovers.backups(at: file).removedIfInterrupted {
             try StoreBackup.make(configuration.database, to: file, thisChange())
         }
-        if let failure = contents.auditFailure { Failure.warn("the audit has no line of this backup: \(failure)") }
+        if let failure = contents.auditFailure {
+            Failure.warn("the audit has no line of this backup: \(failure)")
+        }
         try contents.print(file: file, done: "Made \(file)", output)
     }
 }
@@ -58,7 +60,8 @@ struct StoreBackupCommand: ParsableCommand {
 /// possible.
 private func refuseStandardStream(_ file: String, _ done: String) throws {
     guard file == "-" else { return }
-    throw CommandError.usage("a backup is not \(done) through a pipe: name a file (./- for one of that name)")
+    throw CommandError.usage(
+        "a backup is not \(done) through a pipe: name a file (./- for one of that name)")
 }
 
 struct StoreRestoreCommand: ParsableCommand {
@@ -85,16 +88,20 @@ struct StoreRestoreCommand: ParsableCommand {
         guard configuration.database.path == nil || access(file, R_OK) == 0 else {
             throw CommandError.noInput("\(file): \(Failure.words(errno))")
         }
-        try contents(configuration, keys).print(file: file, done: "Restored \(configuration.database)", output)
+        try contents(configuration, keys).print(
+            file: file, done: "Restored \(configuration.database)", output)
     }
 
     /// Reads the backup. Errors of the backup name its file, so that they are not mistaken for
     /// errors of the store. A wrong key or schema is reported as an error of the installation.
-    private func contents(_ configuration: Configuration, _ keys: KeyRing) throws -> StoreBackup.Contents {
+    private func contents(
+        _ configuration: Configuration, _ keys: KeyRing
+    ) throws -> StoreBackup.Contents {
         do {
             return try StoreBackup.restore(file, to: configuration.database, keys: keys)
         } catch let failure as StoreFailure {
-            guard case .permanent(let code) = failure.code, ![.unsealing, .newerSchema, .changedMigration].contains(code)
+            guard case .permanent(let code) = failure.code,
+                ![.unsealing, .newerSchema, .changedMigration].contains(code)
             else { throw failure }
             throw CommandError.data("\(file): \(failure.message)")
         }

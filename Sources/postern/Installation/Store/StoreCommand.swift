@@ -5,5 +5,8 @@ import ArgumentParser
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store", abstract: "Migrate, back up, restore and copy the database.",
-        subcommands: [StoreMigrateCommand.self, StoreBackupCommand.self, StoreRestoreCommand.self, StoreCopyCommand.self])
+        subcommands: [
+            StoreMigrateCommand.self, StoreBackupCommand.self, StoreRestoreCommand.self,
+            StoreCopyCommand.self,
+        ])
 }

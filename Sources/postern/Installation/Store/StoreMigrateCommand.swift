@@ -29,17 +29,23 @@ struct StoreMigrateCommand: ParsableCommand {
         try Migrator().requireBegun(database)
         if plan {
             let steps = try Migrator().plan(database)
-            let space = configuration.database.path.flatMap { DiskSpace(of: ($0 as NSString).deletingLastPathComponent) }
-            let plan = MigrationPlan(steps: steps, free: space?.free, hasOneHost: configuration.database.path != nil)
+            let space = configuration.database.path.flatMap {
+                DiskSpace(of: ($0 as NSString).deletingLastPathComponent)
+            }
+            let plan = MigrationPlan(
+                steps: steps, free: space?.free, hasOneHost: configuration.database.path != nil)
             return output.json ? try printJSON(plan.members) : plan.print()
         }
         let report = try Migrator().migrate(database, now: PosternClock.now())
         if output.json {
-            try printJSON(["from": report.from, "to": report.to, "applied": report.applied] as Members)
+            try printJSON(
+                ["from": report.from, "to": report.to, "applied": report.applied] as Members)
         } else if report.applied.isEmpty {
             print("The database has schema version \(report.to); there was nothing to do.")
         } else {
-            print("Applied \(report.applied.joined(separator: ", ")); the database has schema version \(report.to).")
+            print(
+                "Applied \(report.applied.joined(separator: ", ")); the database has schema version \(report.to)."
+            )
         }
     }
 }
@@ -58,25 +64,34 @@ private struct MigrationPlan {
 
     var members: Members {
         [
-            "seconds": Self.seconds(milliseconds), "octets": octets, "free_octets": free, "is_rolling": removed.isEmpty,
+            "seconds": Self.seconds(milliseconds), "octets": octets, "free_octets": free,
+            "is_rolling": removed.isEmpty,
             "steps": steps.map { step in
                 [
-                    "migration": step.title, "seconds": Self.seconds(step.milliseconds), "octets": step.octets,
+                    "migration": step.title, "seconds": Self.seconds(step.milliseconds),
+                    "octets": step.octets,
                     "removed": step.removed,
-                    "passes": step.passes.map { ["table": $0.table, "work": $0.work.rawValue, "rows": $0.rows] as Members },
+                    "passes": step.passes.map {
+                        ["table": $0.table, "work": $0.work.rawValue, "rows": $0.rows] as Members
+                    },
                 ] as Members
             },
         ]
     }
 
     func print() {
-        guard !steps.isEmpty else { return Swift.print("There is nothing to do: the database has this program's schema.") }
+        guard !steps.isEmpty else {
+            return Swift.print("There is nothing to do: the database has this program's schema.")
+        }
         Table(
             header: ["MIGRATION", "GOES THROUGH", "SECONDS"],
             rows: steps.map { step in
-                let passes = step.passes.map { "\($0.work == .read ? "reads" : "writes") \($0.rows) rows of \($0.table)" }
+                let passes = step.passes.map {
+                    "\($0.work == .read ? "reads" : "writes") \($0.rows) rows of \($0.table)"
+                }
                 return [
-                    step.title, passes.isEmpty ? "no rows" : passes.joined(separator: ", "), "\(Self.seconds(step.milliseconds))",
+                    step.title, passes.isEmpty ? "no rows" : passes.joined(separator: ", "),
+                    "\(Self.seconds(step.milliseconds))",
                 ]
             }
         ).printInReport()
@@ -84,9 +99,13 @@ private struct MigrationPlan {
         Swift.print(
             "Together it takes about \(Self.seconds(milliseconds)) s, and \(Self.text(UInt64(octets))) of disk\(room). "
                 + "Mail is deferred during this time.")
-        if let free, UInt64(octets) > free { Swift.print("The disk is too small: make room before you upgrade.") }
+        if let free, UInt64(octets) > free {
+            Swift.print("The disk is too small: make room before you upgrade.")
+        }
         Swift.print(rolling)
-        Swift.print("Only `postern store restore` leads back: make a backup first with the program that runs now.")
+        Swift.print(
+            "Only `postern store restore` leads back: make a backup first with the program that runs now."
+        )
     }
 
     private var rolling: String {
@@ -103,6 +122,7 @@ private struct MigrationPlan {
     private static func seconds(_ milliseconds: Int64) -> Int64 { (milliseconds + 999) / 1000 }
 
     private static func text(_ octets: UInt64) -> String {
-        octets < 1_000_000_000 ? "\((octets + 999_999) / 1_000_000) MB" : "\(octets / 1_000_000_000) GB"
+        octets < 1_000_000_000
+            ? "\((octets + 999_999) / 1_000_000) MB" : "\(octets / 1_000_000_000) GB"
     }
 }

@@ -1,13 +1,14 @@
 // postern verify attestation: checks a device's attestation or assertion by hand.
 
-import WebAuthn
 import ArgumentParser
 import Foundation
 import Support
+import WebAuthn
 
 struct VerifyAttestation: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "attestation", abstract: "Verify attestations and assertions of Apple's App Attest.",
+        commandName: "attestation",
+        abstract: "Verify attestations and assertions of Apple's App Attest.",
         discussion: """
             Reads a JSON object from standard input and prints {"valid": true, …}, or {"valid": false, "error": "CHECK: \
             …"}, which names the check that failed. No installation is needed, and nothing is kept.
@@ -32,14 +33,18 @@ struct VerifyAttestation: ParsableCommand {
 
     func run() throws {
         guard batch else {
-            let octets = try FileHandle.standardInput.read(upToCount: AttestationLine.maximumLength + 1) ?? Data()
+            let octets =
+                try FileHandle.standardInput.read(upToCount: AttestationLine.maximumLength + 1)
+                ?? Data()
             let answer = Self.answer(Array(octets))
             print(JSONValue.object(answer).text)
             if answer["valid"] != .bool(true) { throw ExitCode(EX_DATAERR) }
             return
         }
         var lines = BatchInput(maximum: AttestationLine.maximumLength)
-        while let line = try lines.next() { try BatchOutput.write(line: JSONValue.object(Self.answer(line)).text) }
+        while let line = try lines.next() {
+            try BatchOutput.write(line: JSONValue.object(Self.answer(line)).text)
+        }
     }
 
     private static func answer(_ line: [UInt8]) -> JSONObject {

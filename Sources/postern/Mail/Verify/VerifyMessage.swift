@@ -31,17 +31,22 @@ struct VerifyMessage: ParsableCommand {
 
     @OptionGroup var options: InstallationOptions
     @Option(help: "The SMTP client's IP address.") var ip: String?
-    @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name")) var helo: String = ""
-    @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address")) var mailFrom: String = ""
+    @Option(help: ArgumentHelp("The name that the client gave in HELO.", valueName: "name"))
+    var helo: String = ""
+    @Option(help: ArgumentHelp("The envelope sender; empty or <> for none.", valueName: "address"))
+    var mailFrom: String = ""
     @OptionGroup var dns: DNSOptions
-    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
+    @Option(
+        name: .customLong("now"),
+        help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
     var time: String?
     @Flag(help: "Read requests as JSON lines.") var batch = false
 
     func validate() throws {
         try ClientAddress.check(ip)
         guard AddrSpec.parseReversePath(mailFrom) != nil else {
-            throw ValidationError("--mail-from must be an address, as in bounces@juice.example, or <> for none.")
+            throw ValidationError(
+                "--mail-from must be an address, as in bounces@juice.example, or <> for none.")
         }
     }
 
@@ -49,10 +54,12 @@ struct VerifyMessage: ParsableCommand {
         let installation = try options.installationIfAny()
         defer { try? installation?.close() }
         let questions = MessageQuestions(
-            installation: installation, fileZone: try dns.zone()?.resolver, client: { try dns.client(installation) })
+            installation: installation, fileZone: try dns.zone()?.resolver,
+            client: { try dns.client(installation) })
         if batch { return try runBatch(questions) }
         let question = MessageToVerify(
-            mailFrom: mailFrom, address: ip, helo: helo, message: Array(FileHandle.standardInput.readDataToEndOfFile()),
+            mailFrom: mailFrom, address: ip, helo: helo,
+            message: Array(FileHandle.standardInput.readDataToEndOfFile()),
             now: try time.map(TimeArgument.seconds) ?? PosternClock.now())
         try BatchLine.print(questions.answer(question, id: nil, zone: nil))
     }
@@ -63,9 +70,12 @@ struct VerifyMessage: ParsableCommand {
             do {
                 let question = try JSONDecoder().decode(MessageRequest.self, from: Data(line.utf8))
                 try ClientAddress.check(question.ip)
-                try BatchLine.print(questions.answer(question.message(), id: question.id ?? .null, zone: question.dns))
+                try BatchLine.print(
+                    questions.answer(
+                        question.message(), id: question.id ?? .null, zone: question.dns))
             } catch {
-                try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
+                try BatchLine.print(
+                    BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
             }
         }
     }
@@ -79,14 +89,22 @@ final class MessageQuestions {
     private let makeClient: () throws -> AresResolver
     private var client: AresResolver?
 
-    init(installation: Installation?, fileZone: ZoneResolver?, client: @escaping () throws -> AresResolver) {
-        directory = installation.map { StoreDirectory(store: $0.store, counters: nil, now: PosternClock.now) }
+    init(
+        installation: Installation?, fileZone: ZoneResolver?,
+        client: @escaping () throws -> AresResolver
+    ) {
+        directory = installation.map {
+            StoreDirectory(store: $0.store, counters: nil, now: PosternClock.now)
+        }
         self.fileZone = fileZone
         makeClient = client
     }
 
     func answer(_ question: MessageToVerify, id: BatchID?, zone: ZoneFile?) throws -> Members {
-        Self.members(id, try MessageVerifier.verify(question, resolver: try resolver(zone), directory: directory))
+        Self.members(
+            id,
+            try MessageVerifier.verify(question, resolver: try resolver(zone), directory: directory)
+        )
     }
 
     private func resolver(_ zone: ZoneFile?) throws -> any DNSResolver {
@@ -116,7 +134,9 @@ struct MessageRequest: Decodable {
     }
 
     func message() throws -> MessageToVerify {
-        guard let bytes = Data(base64Encoded: messageBase64 ?? "", options: .ignoreUnknownCharacters) else {
+        guard
+            let bytes = Data(base64Encoded: messageBase64 ?? "", options: .ignoreUnknownCharacters)
+        else {
             throw CommandError(status: EX_DATAERR, message: "message_base64 is not valid base64")
         }
         return MessageToVerify(
@@ -132,19 +152,22 @@ extension MessageQuestions {
         let answer: Members = [
             "id": id,
             "spf": [
-                "result": spf.result.rawValue, "domain": spf.domain, "identity": spf.identity.rawValue, "reason": spf.reason,
+                "result": spf.result.rawValue, "domain": spf.domain,
+                "identity": spf.identity.rawValue, "reason": spf.reason,
             ] as Members,
         ]
         guard let content = report.content else { return answer }
         let dkim = content.dkim.map { finding -> Members in
             [
-                "d": finding.domain, "s": finding.selector, "a": finding.algorithm, "result": finding.result.rawValue,
+                "d": finding.domain, "s": finding.selector, "a": finding.algorithm,
+                "result": finding.result.rawValue,
                 "reason": finding.reason, "covers_whole_body": finding.coversWholeBody,
             ]
         }
         // A From field without an author has no domain, and so no policy to look up.
         let dmarc: Members = [
-            "result": (content.dmarc?.result ?? .permerror).rawValue, "domain": content.dmarc?.domain ?? "",
+            "result": (content.dmarc?.result ?? .permerror).rawValue,
+            "domain": content.dmarc?.domain ?? "",
             "policy": content.dmarc?.policy ?? "",
         ]
         let from: Members =
@@ -153,8 +176,10 @@ extension MessageQuestions {
             case .failure(let defect): ["error": defect.description]
             }
         let proof: Members = [
-            "author_domain": Members.orNull(content.proof.authorDomain), "aligned_dkim": content.proof.alignedDKIM,
-            "aligned_spf": Members.orNull(content.proof.alignedSPF), "proved": content.proof.isProved,
+            "author_domain": Members.orNull(content.proof.authorDomain),
+            "aligned_dkim": content.proof.alignedDKIM,
+            "aligned_spf": Members.orNull(content.proof.alignedSPF),
+            "proved": content.proof.isProved,
             "temporary": content.proof.isTemporary, "reason": content.proof.reason,
             "sources": content.proof.sources?.map {
                 ["source": $0.source, "proved": $0.isProved, "reason": $0.reason] as Members

@@ -33,13 +33,17 @@ struct VerifyPasskey: ParsableCommand {
 
     func run() throws {
         guard batch else {
-            let octets = try FileHandle.standardInput.read(upToCount: PasskeyQuestion.maximumLength + 1) ?? Data()
+            let octets =
+                try FileHandle.standardInput.read(upToCount: PasskeyQuestion.maximumLength + 1)
+                ?? Data()
             let answer = PasskeyQuestion.answer(Array(octets))
             print(JSONValue.object(answer).text)
             if answer["valid"] != .bool(true) { throw ExitCode(EX_DATAERR) }
             return
         }
         var lines = BatchInput(maximum: PasskeyQuestion.maximumLength)
-        while let line = try lines.next() { try BatchOutput.write(line: JSONValue.object(PasskeyQuestion.answer(line)).text) }
+        while let line = try lines.next() {
+            try BatchOutput.write(line: JSONValue.object(PasskeyQuestion.answer(line)).text)
+        }
     }
 }

@@ -1,11 +1,11 @@
 // postern verify token: checks an identity token by hand.
 
-import SignIn
 import ArgumentParser
 import Foundation
-import Support
 import Logging
 import PosternConfiguration
+import SignIn
+import Support
 
 struct VerifyToken: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,28 +29,47 @@ struct VerifyToken: AsyncParsableCommand {
             """)
 
     @Argument(help: "The file with the token. By default standard input.") var file: String?
-    @Option(help: ArgumentHelp("The expected issuer; required with --jwks.", valueName: "text")) var iss: String?
-    @Option(help: ArgumentHelp("The expected audience: the app's client_id.", valueName: "text")) var aud: String?
-    @Option(help: ArgumentHelp("The expected nonce, as the app sent it.", valueName: "text")) var nonce: String?
-    @Option(help: ArgumentHelp("raw or sha256_hex. By default the form of the issuer.", valueName: "form"))
+    @Option(help: ArgumentHelp("The expected issuer; required with --jwks.", valueName: "text"))
+    var iss: String?
+    @Option(help: ArgumentHelp("The expected audience: the app's client_id.", valueName: "text"))
+    var aud: String?
+    @Option(help: ArgumentHelp("The expected nonce, as the app sent it.", valueName: "text"))
+    var nonce: String?
+    @Option(
+        help: ArgumentHelp(
+            "raw or sha256_hex. By default the form of the issuer.", valueName: "form"))
     var nonceForm: TokenNonceForm?
-    @Option(help: ArgumentHelp("Take the keys from this JWK Set.", valueName: "file"), transform: filePath) var jwks: String?
-    @Option(help: ArgumentHelp("RS256 or ES256; may be repeated. By default those of the issuer.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("Take the keys from this JWK Set.", valueName: "file"),
+        transform: filePath) var jwks: String?
+    @Option(
+        help: ArgumentHelp(
+            "RS256 or ES256; may be repeated. By default those of the issuer.", valueName: "name"))
     var algorithm: [TokenAlgorithm] = []
-    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
+    @Option(
+        name: .customLong("now"),
+        help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
     var time: String?
-    @Option(help: ArgumentHelp("check or skip the claims.", valueName: "word")) var claims: ClaimChecks = .check
+    @Option(help: ArgumentHelp("check or skip the claims.", valueName: "word")) var claims:
+        ClaimChecks = .check
     @Flag(help: "Read requests as JSON lines.") var batch = false
     @OptionGroup var options: InstallationOptions
 
     enum ClaimChecks: String, ExpressibleByArgument, CaseIterable { case check, skip }
 
     func validate() throws {
-        if batch, file != nil || iss != nil || aud != nil || nonce != nil || jwks != nil || time != nil {
-            throw ValidationError("With --batch every request has its own token, keys and expectations.")
+        if batch,
+            file != nil || iss != nil || aud != nil || nonce != nil || jwks != nil || time != nil
+        {
+            throw ValidationError(
+                "With --batch every request has its own token, keys and expectations.")
         }
-        if !batch, claims == .check, aud == nil { throw ValidationError("Name the app with --aud.") }
-        if !batch, claims == .check, jwks != nil, iss == nil { throw ValidationError("Name the issuer with --iss.") }
+        if !batch, claims == .check, aud == nil {
+            throw ValidationError("Name the app with --aud.")
+        }
+        if !batch, claims == .check, jwks != nil, iss == nil {
+            throw ValidationError("Name the issuer with --iss.")
+        }
     }
 
     mutating func run() async throws {
@@ -73,7 +92,9 @@ struct VerifyToken: AsyncParsableCommand {
         }
     }
 
-    private static func questions(_ installation: Installation?, _ fetcher: HTTPKeySetFetcher) -> TokenQuestions {
+    private static func questions(
+        _ installation: Installation?, _ fetcher: HTTPKeySetFetcher
+    ) -> TokenQuestions {
         guard let installation else { return TokenQuestions(issuers: nil, keys: nil) }
         // Errors are in the responses; a log would only repeat them.
         let logger = Logger(label: "postern") { _ in SwiftLogNoOpLogHandler() }
@@ -81,19 +102,25 @@ struct VerifyToken: AsyncParsableCommand {
         return TokenQuestions(
             issuers: StoredIssuers(issuers, now: PosternClock.now, logger: logger),
             keys: KeySetCache(
-                fetcher: fetcher, storage: StoredKeySets(issuers, logger: logger), now: PosternClock.now, logger: logger))
+                fetcher: fetcher, storage: StoredKeySets(issuers, logger: logger),
+                now: PosternClock.now, logger: logger))
     }
 
     private func question() throws -> TokenVerificationRequest {
         // Reads one octet more than the limit, so that a longer token is refused for its length.
         var octets = try TokenFiles.read(file ?? "-", limit: 1 << 20)
         // A byte order mark or a line break that an editor added is not part of the token.
-        if octets.starts(with: PlainText.byteOrderMark) { octets.removeFirst(PlainText.byteOrderMark.count) }
+        if octets.starts(with: PlainText.byteOrderMark) {
+            octets.removeFirst(PlainText.byteOrderMark.count)
+        }
         if octets.last == 0x0A { octets.removeLast() }
         if octets.last == 0x0D { octets.removeLast() }
-        guard !octets.isEmpty else { throw CommandError.noInput("give a token on standard input or in a file") }
+        guard !octets.isEmpty else {
+            throw CommandError.noInput("give a token on standard input or in a file")
+        }
         var question = TokenVerificationRequest(
-            token: String(decoding: octets, as: UTF8.self), now: try time.map(TimeArgument.seconds) ?? PosternClock.now())
+            token: String(decoding: octets, as: UTF8.self),
+            now: try time.map(TimeArgument.seconds) ?? PosternClock.now())
         question.issuer = iss
         question.audience = aud
         question.nonce = nonce
@@ -103,7 +130,8 @@ struct VerifyToken: AsyncParsableCommand {
         if let jwks {
             do {
                 question.keys = try StrictJSON.parse(
-                    Array(try InputFile.text(jwks, maximum: JWKSet.maximumLength).utf8), limit: JWKSet.maximumLength)
+                    Array(try InputFile.text(jwks, maximum: JWKSet.maximumLength).utf8),
+                    limit: JWKSet.maximumLength)
             } catch let error as JSONError {
                 throw CommandError.data("\(jwks): the key set is not valid JSON: \(error)")
             }
@@ -121,7 +149,10 @@ struct VerifyToken: AsyncParsableCommand {
                 }
                 answer = await questions.answer(question).json()
             } catch {
-                answer = .object(["id": error.id, "valid": .bool(false), "error": .string("question: \(error.reason)")])
+                answer = .object([
+                    "id": error.id, "valid": .bool(false),
+                    "error": .string("question: \(error.reason)"),
+                ])
             }
             try BatchOutput.write(line: answer.text)
         }

@@ -1,10 +1,10 @@
 // postern decision: the log of decisions.
 
-import Database
 import Accounts
-import Decisions
 import ArgumentParser
 import CEL
+import Database
+import Decisions
 import Foundation
 import RiskPolicy
 import Support
@@ -25,15 +25,21 @@ struct DecisionCommand: ParsableCommand {
             ]
         }
         return [
-            "decision_id": record.id, "evaluated_at": timestamp(record.evaluatedAt), "expires_at": timestamp(record.expiresAt),
-            "team": logged.teamID, "client_id": record.clientID, "claimed_event": record.claimedEvent, "event": record.event,
-            "grant": record.grantNumber, "decision": record.decision, "challenges": record.challenges, "reasons": record.reasons,
-            "wire_reasons": record.wireReasons, "asked": record.asked, "skips": record.skips, "waived": record.waived,
-            "missing": record.missing, "errors": record.errors, "error_texts": record.errorTexts, "shadow": record.shadow,
+            "decision_id": record.id, "evaluated_at": timestamp(record.evaluatedAt),
+            "expires_at": timestamp(record.expiresAt),
+            "team": logged.teamID, "client_id": record.clientID,
+            "claimed_event": record.claimedEvent, "event": record.event,
+            "grant": record.grantNumber, "decision": record.decision,
+            "challenges": record.challenges, "reasons": record.reasons,
+            "wire_reasons": record.wireReasons, "asked": record.asked, "skips": record.skips,
+            "waived": record.waived,
+            "missing": record.missing, "errors": record.errors, "error_texts": record.errorTexts,
+            "shadow": record.shadow,
             "snoozed": record.snoozed,
             "for_review": record.isForReview, "overridden_by": record.overriddenBy,
             "real_user_status": record.realUserStatus, "credential_state": record.credentialState,
-            "upgrade_result": record.upgradeResult, "degraded": record.isDegraded, "policy": record.policyName,
+            "upgrade_result": record.upgradeResult, "degraded": record.isDegraded,
+            "policy": record.policyName,
             "policy_version": record.policyVersion, "policy_hash": record.policyHash,
             "signals": try? JSONDecoder().decode(BatchID.self, from: Data(record.signals.utf8)),
             "label": logged.label?.rawValue, "outcomes": outcomes,
@@ -43,19 +49,30 @@ struct DecisionCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List decisions, the newest first.",
-            discussion: "The reasons are the detailed ones for the operator; teams get less detail.")
+            discussion: "The reasons are the detailed ones for the operator; teams get less detail."
+        )
 
         @Option(help: "Only decisions of this team.")
         var team: String?
-        @Option(help: ArgumentHelp("Only decisions since then: 12h, 30d, a date, or a time in ISO 8601.", valueName: "time"))
+        @Option(
+            help: ArgumentHelp(
+                "Only decisions since then: 12h, 30d, a date, or a time in ISO 8601.",
+                valueName: "time"))
         var since: String?
-        @Option(help: "Only decisions in which this rule asked, skipped, was waived, missing, in error, in shadow or snoozed.")
+        @Option(
+            help:
+                "Only decisions in which this rule asked, skipped, was waived, missing, in error, in shadow or snoozed."
+        )
         var rule: String?
         @Option(help: "Only decisions with this reason code.")
         var reason: String?
-        @Option(help: ArgumentHelp("Only decisions about this user; postern user find says who has an inbox.", valueName: "user"))
+        @Option(
+            help: ArgumentHelp(
+                "Only decisions about this user; postern user find says who has an inbox.",
+                valueName: "user"))
         var user: String?
-        @Option(help: ArgumentHelp("Only decisions about the account with this sub.", valueName: "sub"))
+        @Option(
+            help: ArgumentHelp("Only decisions about the account with this sub.", valueName: "sub"))
         var account: String?
         @Option(help: "The maximum number of rows.")
         var limit: Int = 50
@@ -85,7 +102,8 @@ struct DecisionCommand: ParsableCommand {
                 let record = logged.record
                 return [
                     timestamp(record.evaluatedAt), record.id, logged.teamID, record.event,
-                    record.decision + (record.isDegraded ? " (degraded)" : ""), record.reasons.joined(separator: " "),
+                    record.decision + (record.isDegraded ? " (degraded)" : ""),
+                    record.reasons.joined(separator: " "),
                     logged.outcomeWords.joined(separator: " "),
                 ]
             }
@@ -110,8 +128,12 @@ struct DecisionCommand: ParsableCommand {
         func run() throws {
             let (logged, account, policy) = try installation.withStore { store in
                 let logged = try DecisionCommand.find(id, store)
-                let account = try logged.record.grantNumber.flatMap { try store.accounts.account(grant: $0) }
-                let policy = try? LoadedPolicy(try store.policies.policy(hash: logged.record.policyHash)).policy
+                let account = try logged.record.grantNumber.flatMap {
+                    try store.accounts.account(grant: $0)
+                }
+                let policy = try? LoadedPolicy(
+                    try store.policies.policy(hash: logged.record.policyHash)
+                ).policy
                 return (logged, account, policy)
             }
             var explanation = policy.flatMap { PolicyExplanation(logged.record, policy: $0) }
@@ -119,46 +141,72 @@ struct DecisionCommand: ParsableCommand {
             if output.json {
                 return try printJSON(
                     ExtendedView(
-                        members(logged), ["user": account?.userID, "sub": account?.sub, "rules": explanation?.explained]))
+                        members(logged),
+                        [
+                            "user": account?.userID, "sub": account?.sub,
+                            "rules": explanation?.explained,
+                        ]))
             }
             let record = logged.record
-            func words(_ list: [String]) -> String { list.isEmpty ? "-" : list.joined(separator: " ") }
+            func words(_ list: [String]) -> String {
+                list.isEmpty ? "-" : list.joined(separator: " ")
+            }
             var lines = [
-                ("decision", record.id), ("time", timestamp(record.evaluatedAt)), ("valid until", timestamp(record.expiresAt)),
+                ("decision", record.id), ("time", timestamp(record.evaluatedAt)),
+                ("valid until", timestamp(record.expiresAt)),
                 ("team", logged.teamID),
                 ("app", record.clientID),
-                ("event", record.event + (record.event == record.claimedEvent ? "" : " (called \(record.claimedEvent))")),
-                ("user", account?.userID ?? "-"), ("account", account?.sub ?? "-"), ("answer", record.decision),
+                (
+                    "event",
+                    record.event
+                        + (record.event == record.claimedEvent
+                            ? "" : " (called \(record.claimedEvent))")
+                ),
+                ("user", account?.userID ?? "-"), ("account", account?.sub ?? "-"),
+                ("answer", record.decision),
                 ("challenges", words(record.challenges)),
                 ("reasons", words(record.reasons)), ("sent to the team", words(record.wireReasons)),
                 ("asked by", words(record.asked)),
-                ("skipped by", words(record.skips)), ("waived", words(record.waived)), ("missing", words(record.missing)),
+                ("skipped by", words(record.skips)), ("waived", words(record.waived)),
+                ("missing", words(record.missing)),
                 ("errors", words(record.errors)),
             ]
             lines += record.errorTexts.map { ("", $0) }
             lines += [
                 ("shadow", words(record.shadow)),
-                ("snoozed", words(record.snoozed)), ("for review", record.isForReview ? "yes" : "no"),
+                ("snoozed", words(record.snoozed)),
+                ("for review", record.isForReview ? "yes" : "no"),
             ]
             if let guarantee = record.overriddenBy {
-                lines.append(("overridden by", policy.map { RuleWords($0).guarantee(guarantee) } ?? guarantee))
+                lines.append(
+                    (
+                        "overridden by",
+                        policy.map { RuleWords($0).guarantee(guarantee) } ?? guarantee
+                    ))
             }
             if let result = record.upgradeResult { lines.append(("upgrade", result)) }
             lines += [
-                ("first status", record.realUserStatus.map { "\($0)" } ?? "-"), ("credential", record.credentialState),
-                ("degraded", record.isDegraded ? "yes" : "no"), ("policy", "\(record.policyName) \(record.policyVersion)"),
+                ("first status", record.realUserStatus.map { "\($0)" } ?? "-"),
+                ("credential", record.credentialState),
+                ("degraded", record.isDegraded ? "yes" : "no"),
+                ("policy", "\(record.policyName) \(record.policyVersion)"),
                 ("policy hash", record.policyHash), ("outcomes", words(logged.outcomeWords)),
                 ("label", logged.label?.rawValue ?? "-"),
             ]
-            for (name, value) in DecisionCommand.signals(record.signals) { lines.append((name, value)) }
+            for (name, value) in DecisionCommand.signals(record.signals) {
+                lines.append((name, value))
+            }
             Properties(lines: lines).print()
-            for line in explanation?.ruleLines ?? ["", "The policy of that time is no longer kept."] { print(shown(line)) }
+            for line in explanation?.ruleLines ?? [
+                "", "The policy of that time is no longer kept.",
+            ] { print(shown(line)) }
         }
     }
 
     struct ReplayCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "replay", abstract: "Repeat a decision with the policy of that time, and compare the results.",
+            commandName: "replay",
+            abstract: "Repeat a decision with the policy of that time, and compare the results.",
             discussion: """
                 Prints "identical"; or the differences, with exit status 1. Context values are stored only as hashes: the \
                 results of rules that read them are taken from the log.
@@ -191,18 +239,25 @@ struct DecisionCommand: ParsableCommand {
             if output.json {
                 try printJSON(
                     Result(
-                        decisionId: id, identical: replay.isIdentical, takenAsLogged: replay.takenAsLogged,
+                        decisionId: id, identical: replay.isIdentical,
+                        takenAsLogged: replay.takenAsLogged,
                         differences: replay.differences.map {
                             Difference(name: $0.name, logged: $0.logged, replayed: $0.replayed)
                         }))
             } else {
                 if replay.isIdentical { print("identical under \(hash)") }
                 for difference in replay.differences {
-                    func words(_ list: [String]) -> String { list.isEmpty ? "(none)" : list.joined(separator: " ") }
-                    print("\(difference.name): \(words(difference.logged)) in the log, \(words(difference.replayed)) now")
+                    func words(_ list: [String]) -> String {
+                        list.isEmpty ? "(none)" : list.joined(separator: " ")
+                    }
+                    print(
+                        "\(difference.name): \(words(difference.logged)) in the log, \(words(difference.replayed)) now"
+                    )
                 }
                 if !replay.takenAsLogged.isEmpty {
-                    print("taken as logged, since they read context: \(replay.takenAsLogged.joined(separator: " "))")
+                    print(
+                        "taken as logged, since they read context: \(replay.takenAsLogged.joined(separator: " "))"
+                    )
                 }
             }
             if !replay.isIdentical { throw ExitCode.failure }
@@ -233,19 +288,23 @@ struct DecisionCommand: ParsableCommand {
     /// The decision; if it does not exist, an error of one line.
     static func find(_ id: String, _ store: Store) throws -> LoggedDecision {
         guard let found = try store.decisions.decision(id) else {
-            throw StoreFailure.refused(.notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
+            throw StoreFailure.refused(
+                .notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
         }
         return found
     }
 
     /// The logged signals, one per line, in the order in which they were resolved.
     static func signals(_ json: String) -> [(String, String)] {
-        guard let object = try? StrictJSON.parseObject(Array(json.utf8), limit: 1 << 20) else { return [("signals", json)] }
+        guard let object = try? StrictJSON.parseObject(Array(json.utf8), limit: 1 << 20) else {
+            return [("signals", json)]
+        }
         return object.members.filter { $0.name != "event" }.map { member in
             switch member.value {
             case .bool(let flag): (member.name, flag ? "true" : "false")
             case .number(let number): (member.name, number.text)
-            case .string(let text): (member.name, DecisionRecord.contextWords(member.name, text) ?? text)
+            case .string(let text):
+                (member.name, DecisionRecord.contextWords(member.name, text) ?? text)
             default: (member.name, "-")
             }
         }
@@ -257,7 +316,8 @@ extension LoggedDecision {
     var outcomeWords: [String] {
         checks.map {
             let isFailed = $0.failure(now: PosternClock.now()) != nil
-            return "\($0.challenge):\($0.passedAt != nil ? "passed" : isFailed ? "failed" : "initiated")"
+            return
+                "\($0.challenge):\($0.passedAt != nil ? "passed" : isFailed ? "failed" : "initiated")"
         }
     }
 }
@@ -266,19 +326,25 @@ extension LoggedDecision {
 enum CSVLines {
     static func print(_ rows: [LoggedDecision]) {
         let header = [
-            "decision_id", "evaluated_at", "team", "client_id", "event", "decision", "challenges", "reasons", "asked", "skips",
-            "waived", "missing", "errors", "degraded", "policy_hash", "outcomes", "label", "signals",
+            "decision_id", "evaluated_at", "team", "client_id", "event", "decision", "challenges",
+            "reasons", "asked", "skips",
+            "waived", "missing", "errors", "degraded", "policy_hash", "outcomes", "label",
+            "signals",
         ]
         Swift.print(header.joined(separator: ","))
         for logged in rows {
             let record = logged.record
             let fields = [
-                record.id, timestamp(record.evaluatedAt), logged.teamID, record.clientID, record.event, record.decision,
+                record.id, timestamp(record.evaluatedAt), logged.teamID, record.clientID,
+                record.event, record.decision,
                 record.challenges.joined(separator: " "), record.reasons.joined(separator: " "),
                 record.asked.joined(separator: " "),
-                record.skips.joined(separator: " "), record.waived.joined(separator: " "), record.missing.joined(separator: " "),
-                record.errors.joined(separator: " "), record.isDegraded ? "true" : "false", record.policyHash,
-                logged.outcomeWords.joined(separator: " "), logged.label?.rawValue ?? "", record.signals,
+                record.skips.joined(separator: " "), record.waived.joined(separator: " "),
+                record.missing.joined(separator: " "),
+                record.errors.joined(separator: " "), record.isDegraded ? "true" : "false",
+                record.policyHash,
+                logged.outcomeWords.joined(separator: " "), logged.label?.rawValue ?? "",
+                record.signals,
             ]
             Swift.print(fields.map(quoted).joined(separator: ","))
         }

@@ -7,7 +7,9 @@ import Foundation
 
 struct ReviewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "review", abstract: "Review decisions, label them, write notes, and stop a rule from asking an account.",
+        commandName: "review",
+        abstract:
+            "Review decisions, label them, write notes, and stop a rule from asking an account.",
         discussion: """
             The list has decisions that asked for a check that no one completed within an hour, decisions in which a rule \
             with review: true matched, and decisions to which the user objected. A decision that gets a label is no longer \
@@ -18,15 +20,18 @@ struct ReviewCommand: ParsableCommand {
     private static func members(_ item: ReviewItem) -> Members {
         let record = item.decision.record
         return [
-            "decision_id": record.id, "evaluated_at": timestamp(record.evaluatedAt), "team": item.decision.teamID,
-            "event": record.event, "decision": record.decision, "asked": record.asked, "reasons": record.reasons,
+            "decision_id": record.id, "evaluated_at": timestamp(record.evaluatedAt),
+            "team": item.decision.teamID,
+            "event": record.event, "decision": record.decision, "asked": record.asked,
+            "reasons": record.reasons,
             "causes": item.causes.map(\.rawValue), "objected_at": item.objectedAt.map(timestamp),
             "label": item.decision.label?.rawValue, "notes": item.notes,
         ]
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List decisions to review, the newest first.")
+        static let configuration = CommandConfiguration(
+            abstract: "List decisions to review, the newest first.")
 
         @OptionGroup var period: PeriodOptions
         @Option(help: "Only for this cause: incomplete, rule or objection.") var cause: ReviewCause?
@@ -42,19 +47,23 @@ struct ReviewCommand: ParsableCommand {
         func run() throws {
             let now = PosternClock.now()
             let filter = ReviewFilter(
-                since: try period.filter(now: now).since ?? 0, team: period.team, cause: cause, includesLabelled: all)
+                since: try period.filter(now: now).since ?? 0, team: period.team, cause: cause,
+                includesLabelled: all)
             let (items, isMore) = try installation.withStore { store in
                 try Limit.read(limit) { try store.reviews.list(filter, limit: $0, now: now) }
             }
             defer { if isMore { Limit.remark(limit, "decision") } }
             try output.print(
-                items, ["TIME", "DECISION", "TEAM", "EVENT", "ASKED BY", "CAUSE", "LABEL", "NOTES"], json: ReviewCommand.members
+                items,
+                ["TIME", "DECISION", "TEAM", "EVENT", "ASKED BY", "CAUSE", "LABEL", "NOTES"],
+                json: ReviewCommand.members
             ) { item in
                 let record = item.decision.record
                 return [
                     timestamp(record.evaluatedAt), record.id, item.decision.teamID, record.event,
                     record.asked.isEmpty ? "-" : record.asked.joined(separator: " "),
-                    item.causes.map(\.rawValue).joined(separator: " "), item.decision.label?.rawValue ?? "-", "\(item.notes)",
+                    item.causes.map(\.rawValue).joined(separator: " "),
+                    item.decision.label?.rawValue ?? "-", "\(item.notes)",
                 ]
             }
         }
@@ -63,7 +72,9 @@ struct ReviewCommand: ParsableCommand {
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show a decision and the history of its account.",
-            discussion: "It has no personal data: the account is a number. postern decision show has the signals of a decision.")
+            discussion:
+                "It has no personal data: the account is a number. postern decision show has the signals of a decision."
+        )
 
         @Argument(help: "The decision's id, as in rd_….") var id: String
         @Flag(help: "Show the expression behind each sentence.") var source = false
@@ -74,10 +85,14 @@ struct ReviewCommand: ParsableCommand {
             let (found, policy) = try installation.withStore { store in
                 let story = try store.reviews.story(id, now: PosternClock.now())
                 let hash = story?.decision.record.policyHash
-                return (story, hash.flatMap { try? LoadedPolicy(try store.policies.policy(hash: $0)).policy })
+                return (
+                    story,
+                    hash.flatMap { try? LoadedPolicy(try store.policies.policy(hash: $0)).policy }
+                )
             }
             guard let story = found else {
-                throw CommandError.noInput("no decision has the id \(id.prefix(64)): see postern review list")
+                throw CommandError.noInput(
+                    "no decision has the id \(id.prefix(64)): see postern review list")
             }
             if output.json { return try printJSON(Self.members(story)) }
             print(StoryText(story, policy: policy, showsSource: source).text)
@@ -87,28 +102,39 @@ struct ReviewCommand: ParsableCommand {
             let account = story.account.map { account -> Members in
                 [
                     "account": account.number, "authorized": account.isAuthorized,
-                    "first_authorized_at": timestamp(account.firstAuthorizedAt), "revoked_at": account.revokedAt.map(timestamp),
-                    "real_user_status": account.realUserStatus, "signup_check": account.signUpCheck.rawValue,
-                    "questions": account.questions, "asked": account.asked, "passed": account.passed,
-                    "legitimate": account.legitimate, "fraudulent": account.fraudulent, "objections": account.objections,
-                    "replies_30d": account.replies, "bounces_30d": account.bounces, "rejoins_30d": account.rejoins,
+                    "first_authorized_at": timestamp(account.firstAuthorizedAt),
+                    "revoked_at": account.revokedAt.map(timestamp),
+                    "real_user_status": account.realUserStatus,
+                    "signup_check": account.signUpCheck.rawValue,
+                    "questions": account.questions, "asked": account.asked,
+                    "passed": account.passed,
+                    "legitimate": account.legitimate, "fraudulent": account.fraudulent,
+                    "objections": account.objections,
+                    "replies_30d": account.replies, "bounces_30d": account.bounces,
+                    "rejoins_30d": account.rejoins,
                 ]
             }
             let notes = story.notes.map { note -> Members in
-                ["decision_id": note.decisionID, "at": timestamp(note.at), "by": note.actor, "note": note.text]
+                [
+                    "decision_id": note.decisionID, "at": timestamp(note.at), "by": note.actor,
+                    "note": note.text,
+                ]
             }
             let snoozes = story.snoozes.map { snooze -> Members in
                 [
-                    "policy": snooze.policy, "rule": snooze.rule, "reason": snooze.reason, "since": timestamp(snooze.createdAt),
+                    "policy": snooze.policy, "rule": snooze.rule, "reason": snooze.reason,
+                    "since": timestamp(snooze.createdAt),
                     "until": timestamp(snooze.expiresAt),
                 ]
             }
             return [
                 "decision_id": story.decision.record.id, "team": story.decision.teamID,
-                "client_id": story.decision.record.clientID, "objected_at": story.objectedAt.map(timestamp),
+                "client_id": story.decision.record.clientID,
+                "objected_at": story.objectedAt.map(timestamp),
                 "objection": story.objection,
                 "account": account,
-                "decisions": story.decisions.map(DecisionCommand.members), "notes": notes, "snoozes": snoozes,
+                "decisions": story.decisions.map(DecisionCommand.members), "notes": notes,
+                "snoozes": snoozes,
             ]
         }
     }
@@ -126,7 +152,9 @@ struct ReviewCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            try installation.withStore { try $0.reviews.note(decision: id, text: text, thisChange()) }
+            try installation.withStore {
+                try $0.reviews.note(decision: id, text: text, thisChange())
+            }
             print("Noted.")
         }
     }
@@ -142,7 +170,8 @@ struct ReviewCommand: ParsableCommand {
 
         @Argument(help: "The decision's id, as in rd_….") var id: String
         @Option(help: "The rule that asked. Not needed if only one rule asked.") var rule: String?
-        @Option(help: ArgumentHelp("Until when: 30d, 12h, or a date.", valueName: "time")) var until: String?
+        @Option(help: ArgumentHelp("Until when: 30d, 12h, or a date.", valueName: "time"))
+        var until: String?
         @Option(help: "The reason, in one line.") var reason = ""
         @Flag(help: "Let the rule ask again.") var end = false
         @OptionGroup var installation: InstallationOptions
@@ -156,13 +185,18 @@ struct ReviewCommand: ParsableCommand {
             let change = thisChange()
             let expiresAt = try until.map { try ExpiryText.seconds($0, now: change.now) }
             if let expiresAt, expiresAt == nil {
-                throw CommandError.usage("a rule cannot be snoozed without an end: give a time, or change the policy instead")
+                throw CommandError.usage(
+                    "a rule cannot be snoozed without an end: give a time, or change the policy instead"
+                )
             }
             let (snoozed, policy) = try installation.withStore {
-                try $0.reviews.snooze(decision: id, rule: rule, reason: reason, until: expiresAt ?? nil, change)
+                try $0.reviews.snooze(
+                    decision: id, rule: rule, reason: reason, until: expiresAt ?? nil, change)
             }
             if let end = expiresAt ?? nil {
-                print("Rule \(snoozed) of \(policy) does not ask this account until \(timestamp(end)).")
+                print(
+                    "Rule \(snoozed) of \(policy) does not ask this account until \(timestamp(end))."
+                )
             } else {
                 print("Rule \(snoozed) of \(policy) asks this account again.")
             }

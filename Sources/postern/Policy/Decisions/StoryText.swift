@@ -16,9 +16,12 @@ struct StoryText {
 
     var text: String {
         let record = story.decision.record
-        var lines = ["Decision \(record.id) of team \(story.decision.teamID), app \(record.clientID)"]
+        var lines = [
+            "Decision \(record.id) of team \(story.decision.teamID), app \(record.clientID)"
+        ]
         if let at = story.objectedAt {
-            lines.append("The user objected to it at \(timestamp(at))\(story.objection == nil ? "." : ":")")
+            lines.append(
+                "The user objected to it at \(timestamp(at))\(story.objection == nil ? "." : ":")")
             lines += (story.objection ?? "").split(separator: "\n").map { "  \($0)" }
         }
         lines += rules
@@ -33,10 +36,16 @@ struct StoryText {
         }
         if !story.snoozes.isEmpty {
             lines += ["", "Rules that do not ask it:"]
-            lines += story.snoozes.map { "  \($0.rule) of \($0.policy) until \(timestamp($0.expiresAt)): \($0.reason)" }
+            lines += story.snoozes.map {
+                "  \($0.rule) of \($0.policy) until \(timestamp($0.expiresAt)): \($0.reason)"
+            }
         }
         if !story.notes.isEmpty {
-            lines += ["", "Notes:"] + story.notes.map { "  \(timestamp($0.at))  \($0.actor)  \($0.decisionID): \($0.text)" }
+            lines +=
+                ["", "Notes:"]
+                + story.notes.map {
+                    "  \(timestamp($0.at))  \($0.actor)  \($0.decisionID): \($0.text)"
+                }
         }
         return lines.joined(separator: "\n")
     }
@@ -46,15 +55,23 @@ struct StoryText {
         guard let policy else { return [] }
         let record = story.decision.record
         let ids = record.asked + record.shadow + record.waived
-        let rules = policy.rules.filter { ids.contains($0.id) && (record.asked.contains($0.id) || $0.isForReview) }
-        return rules.isEmpty ? [] : ["", "Rules:"] + RuleWords(policy).lines(rules, showsSource: showsSource)
+        let rules = policy.rules.filter {
+            ids.contains($0.id) && (record.asked.contains($0.id) || $0.isForReview)
+        }
+        return rules.isEmpty
+            ? [] : ["", "Rules:"] + RuleWords(policy).lines(rules, showsSource: showsSource)
     }
 
     private static func account(_ account: ReviewAccount) -> String {
-        let status = account.realUserStatus.map { ["unsupported", "unknown", "likely real"][min(2, max(0, $0))] } ?? "none given"
-        let end = account.revokedAt.map { account.isAuthorized ? "" : ", left \(timestamp($0))" } ?? ""
+        let status =
+            account.realUserStatus.map {
+                ["unsupported", "unknown", "likely real"][min(2, max(0, $0))]
+            } ?? "none given"
+        let end =
+            account.revokedAt.map { account.isAuthorized ? "" : ", left \(timestamp($0))" } ?? ""
         let pending = account.signUpCheck == .pending ? ", the check at sign-up is outstanding" : ""
-        return "Account \(account.number): signed up \(timestamp(account.firstAuthorizedAt))\(end); status: \(status)\(pending)"
+        return
+            "Account \(account.number): signed up \(timestamp(account.firstAuthorizedAt))\(end); status: \(status)\(pending)"
     }
 
     private static func counts(_ account: ReviewAccount) -> [String] {
@@ -69,7 +86,9 @@ struct StoryText {
         let record = logged.record
         var words = [timestamp(record.evaluatedAt), record.id, record.event, record.decision]
         if !record.asked.isEmpty { words.append("by " + record.asked.joined(separator: " ")) }
-        if !record.snoozed.isEmpty { words.append("snoozed " + record.snoozed.joined(separator: " ")) }
+        if !record.snoozed.isEmpty {
+            words.append("snoozed " + record.snoozed.joined(separator: " "))
+        }
         if !logged.outcomeWords.isEmpty { words.append(logged.outcomeWords.joined(separator: " ")) }
         if let label = logged.label { words.append("labelled \(label.rawValue)") }
         return "  " + words.joined(separator: "  ")

@@ -11,7 +11,8 @@ extension LiveListKind: ExpressibleByArgument {}
 
 struct ListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Create, change and show the lists that policies read (lists.NAME).",
+        commandName: "list",
+        abstract: "Create, change and show the lists that policies read (lists.NAME).",
         discussion: """
             A policy that declares live_lists: {bad_networks: range} can test context.ip in lists.bad_networks. Every host \
             uses a change within two seconds; no policy has to be activated.
@@ -22,7 +23,9 @@ struct ListCommand: ParsableCommand {
         subcommands: [Create.self, Add.self, Remove.self, Import.self, Show.self, RemoveList.self])
 
     struct Owner: ParsableArguments {
-        @Option(help: ArgumentHelp("The team that has the list. By default the installation.", valueName: "team"))
+        @Option(
+            help: ArgumentHelp(
+                "The team that has the list. By default the installation.", valueName: "team"))
         var team: String?
     }
 
@@ -44,12 +47,16 @@ struct ListCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add entries.", discussion: "If an entry is in the list already, its reason and expiry are replaced.")
+            abstract: "Add entries.",
+            discussion: "If an entry is in the list already, its reason and expiry are replaced.")
 
         @Argument(help: "The list's name.") var name: String
         @Argument(help: "The entries to add.") var values: [String]
         @Option(help: "The reason, for people; no names or addresses.") var reason = ""
-        @Option(help: ArgumentHelp("When the entries end: 90d, 12h, a date, or never.", valueName: "time")) var expires = "never"
+        @Option(
+            help: ArgumentHelp(
+                "When the entries end: 90d, 12h, a date, or never.", valueName: "time"))
+        var expires = "never"
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
 
@@ -57,15 +64,22 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let now = PosternClock.now()
                 let end = try ExpiryText.seconds(expires, now: now)
-                if let end, end <= now { throw CommandError.data("--expires \(expires) is in the past") }
+                if let end, end <= now {
+                    throw CommandError.data("--expires \(expires) is in the past")
+                }
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
-                let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
+                let added = try store.liveLists.add(
+                    team: owner.team, name: name, entries, thisChange())
                 let known = values.count - Int(added)
                 print(
                     "\(Count.text(Int(added))) new in list \(name)."
-                        + (known > 0 ? " \(Count.text(known)) in it already: reason and expiry are replaced." : ""))
+                        + (known > 0
+                            ? " \(Count.text(known)) in it already: reason and expiry are replaced."
+                            : ""))
                 let kind = try store.liveLists.list(team: owner.team, name: name).kind
-                for value in values { if let note = Self.note(value, kind) { Failure.remark(note) } }
+                for value in values {
+                    if let note = Self.note(value, kind) { Failure.remark(note) }
+                }
             }
         }
 
@@ -73,22 +87,31 @@ struct ListCommand: ParsableCommand {
         private static func note(_ value: String, _ kind: LiveListKind) -> String? {
             switch kind {
             case .range:
-                guard let network = CELNetwork(value), let normal = LiveListEntries.normal(value, .range) else { return nil }
+                guard let network = CELNetwork(value),
+                    let normal = LiveListEntries.normal(value, .range)
+                else { return nil }
                 // `198.51.100.7/24` may have been meant as one address.
-                if !network.description.hasSameOctets(as: normal) { return "\(value) means the whole range \(normal)" }
+                if !network.description.hasSameOctets(as: normal) {
+                    return "\(value) means the whole range \(normal)"
+                }
                 let isHuge = network.prefixLength < (network.address.isIPv4 ? 8 : 16)
                 return isHuge ? "\(value) is a large part of all addresses" : nil
             case .domain:
-                guard let domain = LiveListEntries.normal(value, .domain), !domain.utf8.contains(UInt8(ascii: ".")) else {
+                guard let domain = LiveListEntries.normal(value, .domain),
+                    !domain.utf8.contains(UInt8(ascii: "."))
+                else {
                     return nil
                 }
                 return "\(value) means every domain that ends in it"
             case .text: return nil
             case .personal:
-                guard let normal = LiveListEntries.normal(value, .personal), !LiveListEntries.isAddressOrNumber(normal) else {
+                guard let normal = LiveListEntries.normal(value, .personal),
+                    !LiveListEntries.isAddressOrNumber(normal)
+                else {
                     return nil
                 }
-                return "an entry is neither an email address nor a phone number: it matches only the same text"
+                return
+                    "an entry is neither an email address nor a phone number: it matches only the same text"
             }
         }
     }
@@ -103,7 +126,8 @@ struct ListCommand: ParsableCommand {
 
         func run() throws {
             try installation.withStore { store in
-                let removed = try store.liveLists.remove(team: owner.team, name: name, values, thisChange())
+                let removed = try store.liveLists.remove(
+                    team: owner.team, name: name, values, thisChange())
                 print("\(Count.text(Int(removed))) removed from list \(name).")
                 // Entries of other kinds match only themselves. Only the first entries get a note,
                 // because more would be a second table.
@@ -135,26 +159,31 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let entries = try store.liveLists.list(team: owner.team, name: name).entries
                 let readers = try store.policies.arrangement().policies.filter {
-                    try LoadedPolicy(try store.policies.policy(hash: $0.hash)).policy.liveLists.contains {
-                        $0.isTeams == (owner.team != nil) && $0.name.hasSameOctets(as: name)
-                    }
+                    try LoadedPolicy(try store.policies.policy(hash: $0.hash)).policy.liveLists
+                        .contains {
+                            $0.isTeams == (owner.team != nil) && $0.name.hasSameOctets(as: name)
+                        }
                 }
                 if !confirmation.yes, let reader = readers.first {
                     throw CommandError.usage(
-                        "policy \(reader.name) reads list \(name): repeat with --yes to remove it; nothing was changed")
+                        "policy \(reader.name) reads list \(name): repeat with --yes to remove it; nothing was changed"
+                    )
                 }
                 try confirmation.check("list \(name)", takes: [(Int(entries), "entry")])
                 try store.liveLists.removeList(team: owner.team, name: name, thisChange())
                 while try store.liveLists.step(now: PosternClock.now()) {}
                 print("Removed list \(name).")
-                for reader in readers { Failure.warn("policy \(reader.name) reads list \(name), and finds it empty now") }
+                for reader in readers {
+                    Failure.warn("policy \(reader.name) reads list \(name), and finds it empty now")
+                }
             }
         }
     }
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show all lists, or the entries of one.", discussion: "The entries of a personal list are keyed hashes.")
+            abstract: "Show all lists, or the entries of one.",
+            discussion: "The entries of a personal list are keyed hashes.")
 
         @Argument(help: "The list's name. By default all lists.") var name: String?
         @Option(
@@ -167,7 +196,9 @@ struct ListCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            guard matching == nil || name != nil else { throw ValidationError("--matching needs the list's name.") }
+            guard matching == nil || name != nil else {
+                throw ValidationError("--matching needs the list's name.")
+            }
         }
 
         func run() throws {
@@ -177,10 +208,14 @@ struct ListCommand: ParsableCommand {
                     (after: String?) -> (rows: [KeptListEntry], next: String?) in
                     let now = PosternClock.now()
                     if let matching {
-                        return (try store.liveLists.matching(team: owner.team, name: name, matching, now: now), nil)
+                        return (
+                            try store.liveLists.matching(
+                                team: owner.team, name: name, matching, now: now), nil
+                        )
                     }
                     let entries = try store.liveLists.entries(
-                        team: owner.team, name: name, after: after ?? "", limit: OutputOptions.page, now: now)
+                        team: owner.team, name: name, after: after ?? "", limit: OutputOptions.page,
+                        now: now)
                     return (entries, entries.count < OutputOptions.page ? nil : entries.last?.value)
                 } json: {
                     [
@@ -188,7 +223,10 @@ struct ListCommand: ParsableCommand {
                         "expires_at": $0.expiresAt.map(timestamp) ?? "never",
                     ]
                 } columns: {
-                    [$0.value, timestamp($0.addedAt), $0.expiresAt.map(timestamp) ?? "never", $0.reason]
+                    [
+                        $0.value, timestamp($0.addedAt), $0.expiresAt.map(timestamp) ?? "never",
+                        $0.reason,
+                    ]
                 }
             }
         }
@@ -196,16 +234,24 @@ struct ListCommand: ParsableCommand {
         private func lists() throws {
             let lists = try installation.withStore { store in
                 try store.liveLists.lists(team: owner.team).map { list in
-                    (list: list, entries: list.entries - (try store.liveLists.ended(list, now: PosternClock.now())))
+                    (
+                        list: list,
+                        entries: list.entries
+                            - (try store.liveLists.ended(list, now: PosternClock.now()))
+                    )
                 }
             }
             try output.print(lists, ["NAME", "KIND", "ENTRIES", "CHANGED"]) {
                 [
                     "name": $0.list.name, "kind": $0.list.kind.rawValue, "entries": "\($0.entries)",
-                    "created_at": timestamp($0.list.createdAt), "changed_at": timestamp($0.list.changedAt),
+                    "created_at": timestamp($0.list.createdAt),
+                    "changed_at": timestamp($0.list.changedAt),
                 ]
             } columns: {
-                [$0.list.name, $0.list.kind.rawValue, "\($0.entries)", timestamp($0.list.changedAt)]
+                [
+                    $0.list.name, $0.list.kind.rawValue, "\($0.entries)",
+                    timestamp($0.list.changedAt),
+                ]
             }
         }
     }

@@ -23,7 +23,8 @@ extension ListCommand {
                 """)
 
         @Argument(help: "The list's name.") var name: String
-        @Argument(help: "The file; - for standard input.", completion: .file(), transform: filePath) var file: String
+        @Argument(help: "The file; - for standard input.", completion: .file(), transform: filePath)
+        var file: String
         @Flag(help: "Confirm that a file without entries empties the list.") var yes = false
         @OptionGroup var owner: Owner
         @OptionGroup var installation: InstallationOptions
@@ -38,24 +39,32 @@ extension ListCommand {
                     try lists.write(batch, &running, thisChange())
                     batch = []
                 }
-                let input = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
+                let input =
+                    file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
                 guard let input else { throw CommandError.noInput("\(file): cannot be read") }
                 var status = stat()
-                guard fstat(input.fileDescriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+                guard fstat(input.fileDescriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR
+                else {
                     throw CommandError.noInput("\(file): a folder")
                 }
                 do {
                     let name = file == "-" ? "standard input" : file
-                    let ended = try ListFile.read(input, name: name, now: PosternClock.now()) { entry in
+                    let ended = try ListFile.read(input, name: name, now: PosternClock.now()) {
+                        entry in
                         try lists.check(entry, running)
                         batch.append(entry)
                         if batch.count == LiveListLimits.entriesOfChange { try write() }
                     }
                     try write()
-                    if ended > 0 { Failure.remark("\(name): \(Count.text(ended, "entry is", "entries are")) expired, and were left out") }
+                    if ended > 0 {
+                        Failure.remark(
+                            "\(name): \(Count.text(ended, "entry is", "entries are")) expired, and were left out"
+                        )
+                    }
                     guard running.count > 0 || before == 0 || yes else {
                         throw CommandError.data(
-                            "\(file): no entry is in it: repeat with --yes to empty the list; nothing was changed")
+                            "\(file): no entry is in it: repeat with --yes to empty the list; nothing was changed"
+                        )
                     }
                 } catch {
                     try? lists.abandon(running)
@@ -76,7 +85,8 @@ struct ListFile {
     private static let columnNames = ["value", "expires", "reason"]
     /// Names of columns that are in the first line of a table without a column `value`.
     private static let otherNames: Set = [
-        "email", "e-mail", "mail", "address", "ip", "ip_address", "cidr", "range", "network", "domain", "host", "hostname",
+        "email", "e-mail", "mail", "address", "ip", "ip_address", "cidr", "range", "network",
+        "domain", "host", "hostname",
         "phone", "name", "user", "comment", "note", "description", "expiry", "until", "date",
     ]
 
@@ -99,10 +109,13 @@ struct ListFile {
     ///   entry's line.
     /// - Returns: the number of expired entries, which were left out.
     static func read(
-        _ input: FileHandle, name: String, now: Int64, _ take: @escaping (LiveListEntry) throws -> Void
+        _ input: FileHandle, name: String, now: Int64,
+        _ take: @escaping (LiveListEntry) throws -> Void
     ) throws -> Int {
         var file = ListFile(name: name, now: now, take: take)
-        while let piece = try input.read(upToCount: 1 << 16), !piece.isEmpty { try file.push(piece) }
+        while let piece = try input.read(upToCount: 1 << 16), !piece.isEmpty {
+            try file.push(piece)
+        }
         if !file.line.isEmpty { try file.endLine() }
         if file.form == .csv { try file.withRecords { $0.finish($1) } }
         return file.ended
@@ -119,7 +132,9 @@ struct ListFile {
                 return try withRecords { $0.push(rest, $1) }
             }
             line.append(octet)
-            guard line.count <= CSVParser.maximumRecord else { throw refusal(number + 1, "the line is too long") }
+            guard line.count <= CSVParser.maximumRecord else {
+                throw refusal(number + 1, "the line is too long")
+            }
             if octet == 0x0A { try endLine() }
         }
     }
@@ -128,7 +143,9 @@ struct ListFile {
         number += 1
         let octets = line
         line = []
-        if number == 1, let fault = PlainText.fileFault(octets[...]) { throw refusal(1, fault.description) }
+        if number == 1, let fault = PlainText.fileFault(octets[...]) {
+            throw refusal(1, fault.description)
+        }
         if form == .unknown {
             let isBlank = octets.allSatisfy { [0x20, 0x09, 0x0D, 0x0A].contains($0) }
             guard !isBlank, octets.first != UInt8(ascii: "#") else { return }
@@ -145,10 +162,14 @@ struct ListFile {
         } catch {
             throw refusal(number, error.wordsInLine)
         }
-        if number == 1, let first = text.unicodeScalars.first(where: { !$0.properties.isWhitespace }),
+        if number == 1,
+            let first = text.unicodeScalars.first(where: { !$0.properties.isWhitespace }),
             "<{[".unicodeScalars.contains(first)
         {
-            throw refusal(1, "this is a web page or a program's response, not a list; write an entry that begins like this as CSV")
+            throw refusal(
+                1,
+                "this is a web page or a program's response, not a list; write an entry that begins like this as CSV"
+            )
         }
         let entry = text.unicodeScalars.prefix { $0 != "#" }.drop(while: \.properties.isWhitespace)
         guard let end = entry.lastIndex(where: { !$0.properties.isWhitespace }) else { return }
@@ -164,13 +185,17 @@ struct ListFile {
         parser.push(line, take)
         parser.finish(take)
         // The line may only define the separator; then the next line has the names.
-        let isSeparator = line.starts(with: "sep=".utf8) || line.dropFirst(3).starts(with: "sep=".utf8)
+        let isSeparator =
+            line.starts(with: "sep=".utf8) || line.dropFirst(3).starts(with: "sep=".utf8)
         if isSeparator || names.contains("value") { return .csv }
-        let areNames = names.contains { Self.otherNames.contains($0) || Self.columnNames.contains($0) }
+        let areNames = names.contains {
+            Self.otherNames.contains($0) || Self.columnNames.contains($0)
+        }
         guard !areNames else {
             throw refusal(
                 number,
-                "the line names columns: name them value and, if needed, expires and reason. If it is an entry, write the file as CSV")
+                "the line names columns: name them value and, if needed, expires and reason. If it is an entry, write the file as CSV"
+            )
         }
         // A line of single words between separators is a table header in another language. Plain
         // text may contain separators too.
@@ -178,7 +203,9 @@ struct ListFile {
             names.count > 1
             && names.allSatisfy { name in
                 !name.unicodeScalars.isEmpty
-                    && name.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || " _-".unicodeScalars.contains($0) }
+                    && name.unicodeScalars.allSatisfy {
+                        $0.properties.isAlphabetic || " _-".unicodeScalars.contains($0)
+                    }
             }
         guard !areWords else {
             throw refusal(
@@ -189,7 +216,8 @@ struct ListFile {
         return .lines
     }
 
-    private mutating func withRecords(_ read: (inout CSVParser, (CSVRecord) -> Void) -> Void) throws {
+    private mutating func withRecords(_ read: (inout CSVParser, (CSVRecord) -> Void) -> Void) throws
+    {
         var records: [CSVRecord] = []
         read(&csv) { records.append($0) }
         for record in records { try add(record) }
@@ -199,9 +227,13 @@ struct ListFile {
         if let defect = record.defect { throw refusal(record.line, defect) }
         guard let columns else {
             let names = record.columnNames
-            guard names.contains("value"), Set(names).count == names.count, names.allSatisfy(Self.columnNames.contains) else {
+            guard names.contains("value"), Set(names).count == names.count,
+                names.allSatisfy(Self.columnNames.contains)
+            else {
                 throw refusal(
-                    record.line, "the line must name the columns value, expires and reason: value at least, each once, no others")
+                    record.line,
+                    "the line must name the columns value, expires and reason: value at least, each once, no others"
+                )
             }
             columns = Self.columnNames.map { names.firstIndex(of: $0) }
             columnCount = names.count
@@ -234,5 +266,7 @@ struct ListFile {
         }
     }
 
-    private func refusal(_ line: Int, _ what: String) -> CommandError { CommandError.data("\(name):\(line): \(what)") }
+    private func refusal(_ line: Int, _ what: String) -> CommandError {
+        CommandError.data("\(name):\(line): \(what)")
+    }
 }

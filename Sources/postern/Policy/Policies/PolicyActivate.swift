@@ -1,8 +1,8 @@
 // `postern policy activate` and `rollback`: activate a policy, and undo an activation.
 
 import Accounts
-import Decisions
 import ArgumentParser
+import Decisions
 import Foundation
 import RiskPolicy
 import Support
@@ -23,7 +23,8 @@ struct PolicyActivate: ParsableCommand {
             """)
 
     @Argument(
-        help: "The policy's folder, the beginning of a hash that the store holds, or default (the policy in the program).",
+        help:
+            "The policy's folder, the beginning of a hash that the store holds, or default (the policy in the program).",
         completion: .directory, transform: filePath)
     var folder: String
 
@@ -36,7 +37,9 @@ struct PolicyActivate: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
 
     func validate() throws {
-        if onlyBound, everyone { throw ValidationError("--only-bound and --everyone contradict each other.") }
+        if onlyBound, everyone {
+            throw ValidationError("--only-bound and --everyone contradict each other.")
+        }
     }
 
     func run() throws {
@@ -46,23 +49,32 @@ struct PolicyActivate: ParsableCommand {
             let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(store)
             let isStatus = stored.name == PolicyKind.statusName
             guard !isStatus || !(onlyBound || everyone) else {
-                throw CommandError.usage("a status policy serves everyone: leave --only-bound and --everyone out")
+                throw CommandError.usage(
+                    "a status policy serves everyone: leave --only-bound and --everyone out")
             }
-            if onlyBound, let standard = try policies.arrangement().standard, standard.name.hasSameOctets(as: stored.name) {
+            if onlyBound, let standard = try policies.arrangement().standard,
+                standard.name.hasSameOctets(as: stored.name)
+            {
                 throw CommandError.usage(
                     "\(stored.name) is the default policy, and decides for all teams and apps without a binding: leave --only-bound out, or "
                         + "give the policy another name; nothing was changed")
             }
-            if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
+            if isStatus,
+                try !policies.arrangement().policies.contains(where: { $0.name == stored.name })
+            {
                 // Then a rollback has an earlier status policy to return to.
                 _ = try policies.activate(.builtInStatus, reach: .status, thisChange())
             }
             let result = try policies.activate(
-                stored, reach: isStatus ? .status : onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
+                stored,
+                reach: isStatus ? .status : onlyBound ? .bound : everyone ? .everyone : .automatic,
+                thisChange())
             try Self.report(result, policies)
             try Self.adviseOnStatus(store, result)
             try Self.adviseOnContext(store, result)
-            if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
+            if known.contains(where: {
+                $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash
+            }) {
                 Failure.warn(
                     "\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished"
                 )
@@ -74,9 +86,12 @@ struct PolicyActivate: ParsableCommand {
         let policies = store.policies
         if folder.utf8.elementsEqual(ReferredPolicy.builtInName.utf8) { return .builtIn }
         if folder.utf8.elementsEqual(PolicyKind.statusName.utf8) { return .builtInStatus }
-        let isHash = folder.utf8.allSatisfy { "0123456789abcdefABCDEF".utf8.contains($0) } || folder.hasPrefix("sha256:")
+        let isHash =
+            folder.utf8.allSatisfy { "0123456789abcdefABCDEF".utf8.contains($0) }
+            || folder.hasPrefix("sha256:")
         guard isHash, !FileManager.default.fileExists(atPath: folder) else {
-            throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
+            throw CommandError.noInput(
+                "\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
         }
         let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
         // A service loads every policy that was accepted before. Here the policy must be accepted
@@ -99,9 +114,15 @@ struct PolicyActivate: ParsableCommand {
             return try PolicyGate.stored(candidate, of: files, store.decisions)
         } catch let refusal as PolicyRefusal {
             ErrorOutput.write("\(refusal)\n")
-            try policies.recordRefusal(name: name, version: version, reason: "\(refusal)", thisChange())
-            let standard = try policies.arrangement().policies.first { $0.name == name } ?? policies.arrangement().standard
-            let stays = standard.map { "; \($0.name) \($0.version) (\(StoredPolicy.short($0.hash))) stays in force" } ?? ""
+            try policies.recordRefusal(
+                name: name, version: version, reason: "\(refusal)", thisChange())
+            let standard =
+                try policies.arrangement().policies.first { $0.name == name }
+                ?? policies.arrangement().standard
+            let stays =
+                standard.map {
+                    "; \($0.name) \($0.version) (\(StoredPolicy.short($0.hash))) stays in force"
+                } ?? ""
             ErrorOutput.write("postern: \(folder) was not activated\(stays)\n")
             throw ExitCode.failure
         }
@@ -112,7 +133,9 @@ struct PolicyActivate: ParsableCommand {
         guard result.isChange, let before = result.replaced,
             let old = try? ReferredPolicy(hash: before, in: store.policies).policy,
             let effect = try StatusEffect(
-                from: old, to: try ReferredPolicy(hash: result.policy.hash, in: store.policies).policy, in: store)
+                from: old,
+                to: try ReferredPolicy(hash: result.policy.hash, in: store.policies).policy,
+                in: store)
         else { return }
         for sentence in effect.sentences { print(shown(sentence)) }
     }
@@ -124,10 +147,13 @@ struct PolicyActivate: ParsableCommand {
         guard now.name != PolicyKind.statusName else { return }
         let policy = try ReferredPolicy(hash: now.hash, in: store.policies).policy
         for fault in try PolicyLists.faults(of: policy, in: store.liveLists) {
-            Failure.warn("\(fault.sentence); its rules that read it match nothing: \(fault.remedy.text)")
+            Failure.warn(
+                "\(fault.sentence); its rules that read it match nothing: \(fault.remedy.text)")
         }
         let advice = try ContextAdvice(store, now: PosternClock.now())
-        for sentence in advice.sentences(for: policy, label: "\(now.name) \(now.version)", replacing: now.name) {
+        for sentence in advice.sentences(
+            for: policy, label: "\(now.name) \(now.version)", replacing: now.name)
+        {
             Failure.warn(sentence)
         }
     }
@@ -136,17 +162,31 @@ struct PolicyActivate: ParsableCommand {
     static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
         let now = result.policy
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
-        guard result.isChange else { return print("\(label) is in force already; nothing was changed.") }
-        let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
+        guard result.isChange else {
+            return print("\(label) is in force already; nothing was changed.")
+        }
+        let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(
+            \.target.description)
         guard now.name != PolicyKind.statusName else {
             print("\(label) now decides the status of users.")
             return print(
-                "Before: \(result.replaced.map(StoredPolicy.short) ?? "none"). postern policy rollback \(now.name) goes back.")
+                "Before: \(result.replaced.map(StoredPolicy.short) ?? "none"). postern policy rollback \(now.name) goes back."
+            )
         }
-        let whom = now.isDefault ? "all teams and apps without a binding" : bound.joined(separator: ", ")
-        print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
-        let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
-        if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
+        let whom =
+            now.isDefault ? "all teams and apps without a binding" : bound.joined(separator: ", ")
+        print(
+            whom.isEmpty
+                ? "\(label) is active, but no team or app is bound to it yet."
+                : "\(label) now decides for \(whom).")
+        let before =
+            result.replacedDefault
+            ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
+        if let before {
+            print(
+                "Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back."
+            )
+        }
         if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }
     }
 }
@@ -156,7 +196,8 @@ struct PolicyRollback: ParsableCommand {
         commandName: "rollback",
         abstract: "Undo the last activation.",
         discussion:
-            "Repeat it to go further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
+            "Repeat it to go further back. A policy that was rolled back stays in the store, and can be activated by its hash."
+    )
 
     @Argument(help: "The policy's name. By default the default policy.")
     var name: String?
@@ -166,14 +207,17 @@ struct PolicyRollback: ParsableCommand {
     func run() throws {
         try installation.withStore { store in
             // An earlier policy that this program would refuse must not replace one that works.
-            _ = try ReferredPolicy(hash: store.policies.rollbackTarget(name).hash, in: store.policies)
+            _ = try ReferredPolicy(
+                hash: store.policies.rollbackTarget(name).hash, in: store.policies)
             let result = try store.policies.rollback(name, thisChange())
             let now = result.policy
             let whom =
                 now.isDefault
                 ? "all teams and apps without a binding"
                 : now.name == PolicyKind.statusName ? "the status of users" : "those bound to it"
-            print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
+            print(
+                "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom)."
+            )
             if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }
             try PolicyActivate.adviseOnContext(store, result)
         }

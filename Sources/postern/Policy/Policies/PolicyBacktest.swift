@@ -1,9 +1,9 @@
 // `postern policy backtest`: runs a candidate on past decisions.
 
-import Database
-import Decisions
 import ArgumentParser
 import CEL
+import Database
+import Decisions
 import Foundation
 import RiskPolicy
 import Support
@@ -26,7 +26,8 @@ struct PolicyBacktest: ParsableCommand {
     @OptionGroup var period: PeriodOptions
 
     @Option(
-        help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file(),
+        help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"),
+        completion: .file(),
         transform: filePath)
     var html: String?
 
@@ -41,20 +42,26 @@ struct PolicyBacktest: ParsableCommand {
         try installation.withStore { store in
             let now = PosternClock.now()
             let referred = try ReferredPolicy(candidate) { store.policies }
-            guard referred.policy.kind == .verification else { return try status(referred, store, now: now) }
+            guard referred.policy.kind == .verification else {
+                return try status(referred, store, now: now)
+            }
             let filter = try period.filter(now: now)
             let slice: Int64 = now - (filter.since ?? 0) <= 4 * 86_400 ? 3_600 : 86_400
-            var run = try BacktestRun(referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)
+            var run = try BacktestRun(
+                referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)
             let bar = DecisionBar(now: now)
             defer { bar.clear() }
             try run.run(progress: bar.update)
             bar.clear()
             if let html {
-                let page = BacktestPage(run.backtest, label: referred.label, leftOut: run.leftOut, madeAt: now)
+                let page = BacktestPage(
+                    run.backtest, label: referred.label, leftOut: run.leftOut, madeAt: now)
                 try OwnedFile.write(page.html.utf8, to: html)
             }
             if output.json { return try printJSON(Self.members(run, referred)) }
-            print("\(referred.label) on \(Count.text(run.backtest.comparison.total.questions, "decision"))\(period.words)\n")
+            print(
+                "\(referred.label) on \(Count.text(run.backtest.comparison.total.questions, "decision"))\(period.words)\n"
+            )
             print(shownLines(run.backtest.text(leftOut: run.leftOut, showsSource: source)))
             if let html { print("\nWrote \(html)") }
         }
@@ -63,7 +70,9 @@ struct PolicyBacktest: ParsableCommand {
 
 /// The decisions of the log to use.
 struct PeriodOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("How far back: 12h, 30d, 8w, or a day as in 2026-11-01.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp(
+            "How far back: 12h, 30d, 8w, or a day as in 2026-11-01.", valueName: "time"))
     var since = "30d"
 
     @Option(help: ArgumentHelp("Only decisions of this team.", valueName: "team"))
@@ -81,26 +90,36 @@ extension PolicyBacktest {
         let backtest = run.backtest
         let flips = backtest.flippingRules.map { rule -> Members in
             [
-                "rule": rule.id, "sentence": backtest.sentence(of: rule.id), "newly_asks": rule.count.newlyAsks,
+                "rule": rule.id, "sentence": backtest.sentence(of: rule.id),
+                "newly_asks": rule.count.newlyAsks,
                 "no_longer_asks": rule.count.noLongerAsks,
-                "newly": rule.flips.newlyAsked.members, "no_longer": rule.flips.noLongerAsked.members,
+                "newly": rule.flips.newlyAsked.members,
+                "no_longer": rule.flips.noLongerAsked.members,
             ]
         }
         let slices = backtest.slices.sorted { $0.key < $1.key }.map { time, slice -> Members in
             [
-                "at": timestamp(time), "questions": slice.questions, "asked_before": slice.askedBefore,
+                "at": timestamp(time), "questions": slice.questions,
+                "asked_before": slice.askedBefore,
                 "asked_after": slice.askedAfter,
             ]
         }
         return [
-            "candidate": "\(referred.policy.name) \(referred.policy.version)", "hash": referred.hash,
-            "first": backtest.first.map(timestamp), "last": backtest.last.map(timestamp), "left_out": run.leftOut,
+            "candidate": "\(referred.policy.name) \(referred.policy.version)",
+            "hash": referred.hash,
+            "first": backtest.first.map(timestamp), "last": backtest.last.map(timestamp),
+            "left_out": run.leftOut,
             "step_up_before": backtest.stepUpBefore, "step_up_after": backtest.stepUpAfter,
-            "comparison": backtest.comparison.members, "flips": flips, "newly_asked": backtest.flips.newlyAsked.members,
+            "comparison": backtest.comparison.members, "flips": flips,
+            "newly_asked": backtest.flips.newlyAsked.members,
             "statuses": backtest.statuses.counts.map { status, count -> Members in
-                ["status": status?.rawValue, "concerned": count.concerned, "answered_the_same": count.unchanged]
+                [
+                    "status": status?.rawValue, "concerned": count.concerned,
+                    "answered_the_same": count.unchanged,
+                ]
             },
-            "no_longer_asked": backtest.flips.noLongerAsked.members, "slices": slices, "lacking_decisions": backtest.lackingRows,
+            "no_longer_asked": backtest.flips.noLongerAsked.members, "slices": slices,
+            "lacking_decisions": backtest.lackingRows,
             "untold": backtest.untold, "untold_rules": backtest.untoldRules,
             "lacking_signals": backtest.lacking, "broken_guarantees": backtest.brokenGuaranteeCount,
             "unreadable": backtest.unreadable, "cautions": backtest.cautions,
@@ -112,7 +131,8 @@ extension OutcomeCounts {
     /// As JSON.
     var members: Members {
         [
-            "asked": asked, "passed": passed, "failed": failed, "abandoned": abandoned, "open": open, "legitimate": legitimate,
+            "asked": asked, "passed": passed, "failed": failed, "abandoned": abandoned,
+            "open": open, "legitimate": legitimate,
             "fraudulent": fraudulent,
         ]
     }

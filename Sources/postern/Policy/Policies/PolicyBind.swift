@@ -1,13 +1,14 @@
 // `postern policy bind` and `unbind`: give teams and apps their own policy.
 
 import Accounts
-import Decisions
 import ArgumentParser
+import Decisions
 import RiskPolicy
 
 /// The team or app that a binding is for.
 struct BindingTargetOptions: ParsableArguments {
-    @Argument(help: ArgumentHelp("A team's identifier or an app's client_id.", valueName: "team-or-app"))
+    @Argument(
+        help: ArgumentHelp("A team's identifier or an app's client_id.", valueName: "team-or-app"))
     var target: String
 
     @Flag(help: "It is a team.")
@@ -41,7 +42,8 @@ struct PolicyBind: ParsableCommand {
     func run() throws {
         try installation.withStore { store in
             guard policy != PolicyKind.statusName else {
-                throw CommandError.usage("\(policy) decides the status of users, for everyone: it cannot be bound")
+                throw CommandError.usage(
+                    "\(policy) decides the status of users, for everyone: it cannot be bound")
             }
             let target = try options.resolve(store)
             try store.policies.bind(target, to: policy, thisChange())
@@ -62,7 +64,9 @@ struct PolicyUnbind: ParsableCommand {
         try installation.withStore { store in
             let target = try options.resolve(store)
             let after = try store.policies.unbind(target, thisChange())
-            print(after.map { "\($0) now decides for \(target)." } ?? "No policy is active for \(target) now.")
+            print(
+                after.map { "\($0) now decides for \(target)." }
+                    ?? "No policy is active for \(target) now.")
             try ContextAdvice.warn(store)
         }
     }
@@ -72,6 +76,8 @@ extension ContextAdvice {
     /// After a change of the policies in force: lists context values of the last day that they
     /// cannot read.
     static func warn(_ store: Store) throws {
-        for sentence in try ContextAdvice(store, now: PosternClock.now()).contextTroubles() { Failure.warn(sentence) }
+        for sentence in try ContextAdvice(store, now: PosternClock.now()).contextTroubles() {
+            Failure.warn(sentence)
+        }
     }
 }

@@ -7,8 +7,11 @@ import Support
 struct PolicyCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Check a policy as activation would: form, names, types, limits, guarantees and tests.",
-        discussion: "Exits with status 1 if the policy would be refused, and gives the reason with file, line and column.")
+        abstract:
+            "Check a policy as activation would: form, names, types, limits, guarantees and tests.",
+        discussion:
+            "Exits with status 1 if the policy would be refused, and gives the reason with file, line and column."
+    )
 
     @Argument(help: ReferredPolicy.help, completion: .directory, transform: filePath)
     var policy: String

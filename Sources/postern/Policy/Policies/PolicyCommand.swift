@@ -1,4 +1,5 @@
-// `postern policy`: everything that an administrator does with policies, before and after activation.
+// `postern policy`: everything that an administrator does with policies, before
+// and after activation.
 
 import ArgumentParser
 
@@ -17,8 +18,10 @@ struct PolicyCommand: ParsableCommand {
               postern policy rollback              undoes the activation
             """,
         subcommands: [
-            PolicyCheck.self, PolicyTestCommand.self, PolicyExplain.self, PolicyEval.self, PolicyDiffCommand.self,
-            PolicyActivate.self, PolicyRollback.self, PolicyBind.self, PolicyUnbind.self, PolicyList.self, PolicyShow.self,
+            PolicyCheck.self, PolicyTestCommand.self, PolicyExplain.self, PolicyEval.self,
+            PolicyDiffCommand.self,
+            PolicyActivate.self, PolicyRollback.self, PolicyBind.self, PolicyUnbind.self,
+            PolicyList.self, PolicyShow.self,
             PolicyBacktest.self, PolicyBench.self, PolicyStats.self,
         ])
 }

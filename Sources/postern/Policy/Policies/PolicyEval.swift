@@ -21,12 +21,15 @@ struct PolicyEval: ParsableCommand {
     var expression: String?
 
     @Option(
-        help: "A file with variables, a request, or the lines of --batch; - for standard input.", completion: .file(),
+        help: "A file with variables, a request, or the lines of --batch; - for standard input.",
+        completion: .file(),
         transform: filePath)
     var input: String?
 
     @Option(
-        help: ArgumentHelp("A policy whose names may be used: a folder, the name of an active one, or the beginning of a hash."),
+        help: ArgumentHelp(
+            "A policy whose names may be used: a folder, the name of an active one, or the beginning of a hash."
+        ),
         completion: .directory, transform: filePath)
     var policy: String?
 
@@ -43,18 +46,23 @@ struct PolicyEval: ParsableCommand {
             throw ValidationError("--batch takes neither an expression nor --policy.")
         }
         if !batch, expression == nil {
-            throw ValidationError("Give an expression, or use --batch. One that begins with - goes behind --")
+            throw ValidationError(
+                "Give an expression, or use --batch. One that begins with - goes behind --")
         }
     }
 
     func run() throws {
         guard let expression else { return try evaluateLines() }
         let result =
-            try policy.map { try evaluate(expression, with: ReferredPolicy($0, in: installation).policy) } ?? evaluate(expression)
+            try policy.map {
+                try evaluate(expression, with: ReferredPolicy($0, in: installation).policy)
+            } ?? evaluate(expression)
         switch result {
         case .success(let value):
             if json {
-                guard let object = value.typedJSON else { throw CommandError.data("the value is too large to print") }
+                guard let object = value.typedJSON else {
+                    throw CommandError.data("the value is too large to print")
+                }
                 print(try Self.line(object))
             } else {
                 print(value.text)
@@ -72,12 +80,16 @@ struct PolicyEval: ParsableCommand {
         var variables: [String: CELValue] = [:]
         if let input {
             let text = try PolicyFolder.read(input)
-            variables = try reporting { () throws(PolicyRefusal) in try CELValue.variables(text, file: input) }
+            variables = try reporting { () throws(PolicyRefusal) in
+                try CELValue.variables(text, file: input)
+            }
         }
         return ExpressionCase(expression: expression, bindings: variables).evaluate(zones: .system)
     }
 
-    private func evaluate(_ expression: String, with policy: Policy) throws -> Result<CELValue, ExpressionCaseFailure> {
+    private func evaluate(
+        _ expression: String, with policy: Policy
+    ) throws -> Result<CELValue, ExpressionCaseFailure> {
         guard
             var question = CELTimestamp(seconds: Int64(Date().timeIntervalSince1970)).map({
                 policy.makeInput(event: .signUp, now: $0)
@@ -101,13 +113,16 @@ struct PolicyEval: ParsableCommand {
 
     private static func line(_ object: [String: Any]) throws -> String {
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try JSONSerialization.data(withJSONObject: object, options: options), as: UTF8.self)
+        return String(
+            decoding: try JSONSerialization.data(withJSONObject: object, options: options),
+            as: UTF8.self)
     }
 
     private func evaluateLines() throws {
         let text = try PolicyFolder.read(input ?? "-")
         // Split by octets: a Unicode line separator inside a string does not end the line.
-        for line in text.utf8.split(separator: UInt8(ascii: "\n")) where !line.allSatisfy({ $0 <= 0x20 }) {
+        for line in text.utf8.split(separator: UInt8(ascii: "\n"))
+        where !line.allSatisfy({ $0 <= 0x20 }) {
             print(try Self.line(answer(Data(line))))
         }
     }
@@ -117,10 +132,14 @@ struct PolicyEval: ParsableCommand {
             return ["id": NSNull(), "error": "not a JSON object"]
         }
         let id = json["id"] ?? NSNull()
-        guard let expressionCase = ExpressionCase(json: json) else { return ["id": id, "error": "malformed case"] }
+        guard let expressionCase = ExpressionCase(json: json) else {
+            return ["id": id, "error": "malformed case"]
+        }
         switch expressionCase.evaluate(zones: .system) {
         case .success(let value):
-            guard let typed = value.typedJSON else { return ["id": id, "error": "the value is too large to print"] }
+            guard let typed = value.typedJSON else {
+                return ["id": id, "error": "the value is too large to print"]
+            }
             return ["id": id, "value": typed]
         case .failure(let failure):
             return ["id": id, "error": failure.message]

@@ -19,7 +19,9 @@ struct PolicyExplain: ParsableCommand {
     @Argument(help: "A test: name or section/name.")
     var test: String?
 
-    @Option(help: "A YAML or JSON file with the request; - for standard input.", completion: .file(), transform: filePath)
+    @Option(
+        help: "A YAML or JSON file with the request; - for standard input.", completion: .file(),
+        transform: filePath)
     var input: String?
 
     @Flag(help: "Show the expression behind each sentence.")
@@ -29,7 +31,9 @@ struct PolicyExplain: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if (test == nil) == (input == nil) { throw ValidationError("Give a test, or a file with --input.") }
+        if (test == nil) == (input == nil) {
+            throw ValidationError("Give a test, or a file with --input.")
+        }
     }
 
     func run() throws {
@@ -42,8 +46,10 @@ struct PolicyExplain: ParsableCommand {
         let answer = policy.answer(trace.result)
         try printJSON(
             [
-                "policy": policy.name, "policy_version": policy.version, "event": answer.event.rawValue, "decision": answer.word,
-                "challenges": answer.challenges, "reasons": answer.reasons, "waived": answer.waived, "degraded": answer.degraded,
+                "policy": policy.name, "policy_version": policy.version,
+                "event": answer.event.rawValue, "decision": answer.word,
+                "challenges": answer.challenges, "reasons": answer.reasons, "waived": answer.waived,
+                "degraded": answer.degraded,
                 "overridden_by": answer.overriddenBy, "rules": explanation.explained,
             ] as Members)
     }
@@ -58,10 +64,12 @@ struct PolicyExplain: ParsableCommand {
         let tests = try referred.tests()?.tests ?? []
         let found = tests.filter { $0.path == test || $0.name == test }
         guard let first = found.first else {
-            throw CommandError.noInput("no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
+            throw CommandError.noInput(
+                "no test '\(test ?? "")'\(suggestion(for: test ?? "", among: tests.map(\.name)))")
         }
         guard found.count == 1 else {
-            throw CommandError.data("several tests have this name: \(found.map(\.path).joined(separator: ", "))")
+            throw CommandError.data(
+                "several tests have this name: \(found.map(\.path).joined(separator: ", "))")
         }
         return first.input
     }

@@ -1,8 +1,8 @@
 // The name of a policy in a command: a folder, an active policy, a policy in the program, or the
 // beginning of a hash.
 
-import Decisions
 import ArgumentParser
+import Decisions
 import Foundation
 import RiskPolicy
 
@@ -25,7 +25,8 @@ struct ReferredPolicy {
 
     /// Whether the text names a folder with a policy rather than one in the store.
     static func isFolder(_ text: String) -> Bool {
-        FileManager.default.fileExists(atPath: PolicyFolder(path: text).file(PolicyDocument.policyFile))
+        FileManager.default.fileExists(
+            atPath: PolicyFolder(path: text).file(PolicyDocument.policyFile))
     }
 
     /// Reads the policy that the text names.
@@ -45,7 +46,9 @@ struct ReferredPolicy {
         }
         let repository = try repository()
         // A status policy is always in force: the built-in one, until another one is activated.
-        if text == PolicyKind.statusName, try !repository.arrangement().policies.contains(where: { $0.name == text }) {
+        if text == PolicyKind.statusName,
+            try !repository.arrangement().policies.contains(where: { $0.name == text })
+        {
             try self.init(.builtInStatus)
             return
         }
@@ -55,7 +58,9 @@ struct ReferredPolicy {
     /// Whether the text names a policy of a folder or of the program.
     static func isWithoutStore(_ text: String) -> Bool { isFolder(text) || isBuiltIn(text) }
 
-    private static func isBuiltIn(_ text: String) -> Bool { text.utf8.elementsEqual(builtInName.utf8) }
+    private static func isBuiltIn(_ text: String) -> Bool {
+        text.utf8.elementsEqual(builtInName.utf8)
+    }
 
     /// Reads the policy that the text names. Opens the store only if that is neither a folder nor a
     /// policy in the program.
@@ -67,9 +72,11 @@ struct ReferredPolicy {
             // Without an installation only the built-in policy can be in force.
             try self.init(.builtInStatus)
         } else if text.utf8.contains(UInt8(ascii: "/")) || text.utf8.first == UInt8(ascii: ".") {
-            throw CommandError.noInput("\(PolicyFolder(path: text).file(PolicyDocument.policyFile)): no such file")
+            throw CommandError.noInput(
+                "\(PolicyFolder(path: text).file(PolicyDocument.policyFile)): no such file")
         } else {
-            self = try installation.withStore { store in try ReferredPolicy(text) { store.policies } }
+            self = try installation.withStore { store in try ReferredPolicy(text) { store.policies }
+            }
         }
     }
 
@@ -82,7 +89,10 @@ struct ReferredPolicy {
     }
 
     /// The name of the file with its tests, in messages.
-    var testsFile: String { folder.map { PolicyFolder(path: $0).file(PolicyDocument.testsFile) } ?? PolicyDocument.testsFile }
+    var testsFile: String {
+        folder.map { PolicyFolder(path: $0).file(PolicyDocument.testsFile) }
+            ?? PolicyDocument.testsFile
+    }
 
     /// A policy of the store. It was accepted before, so if this program refuses it, the data is
     /// wrong.
@@ -92,7 +102,8 @@ struct ReferredPolicy {
 
     /// The policy as the store would keep it.
     var stored: StoredPolicy {
-        StoredPolicy(name: policy.name, version: policy.version, document: candidate.document.octets)
+        StoredPolicy(
+            name: policy.name, version: policy.version, document: candidate.document.octets)
     }
 
     init(_ stored: StoredPolicy) throws {
@@ -101,9 +112,13 @@ struct ReferredPolicy {
         do {
             loaded = try LoadedPolicy(stored)
         } catch {
-            throw CommandError.data("\(stored.name) \(stored.version) (\(StoredPolicy.short(hash))) does not load: \(error)")
+            throw CommandError.data(
+                "\(stored.name) \(stored.version) (\(StoredPolicy.short(hash))) does not load: \(error)"
+            )
         }
-        guard let document = PolicyDocument(octets: stored.document) else { throw CommandError.data("the document is damaged") }
+        guard let document = PolicyDocument(octets: stored.document) else {
+            throw CommandError.data("the document is damaged")
+        }
         self.init(
             label: "\(loaded.name) \(loaded.version) (\(StoredPolicy.short(hash)))", hash: hash,
             candidate: PolicyCandidate(policy: loaded.policy, document: document))

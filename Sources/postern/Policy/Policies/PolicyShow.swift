@@ -24,7 +24,8 @@ struct PolicyShow: ParsableCommand {
     var yaml = false
 
     @Option(
-        help: ArgumentHelp("Write the policy's files into this folder, which must not exist.", valueName: "dir"),
+        help: ArgumentHelp(
+            "Write the policy's files into this folder, which must not exist.", valueName: "dir"),
         completion: .directory, transform: filePath)
     var export: String?
 
@@ -41,7 +42,10 @@ struct PolicyShow: ParsableCommand {
                 return try ReferredPolicy(hash: standard.hash, in: store.policies)
             }
         if let export { return try write(referred.candidate.document, to: export) }
-        if yaml { return print(referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "") }
+        if yaml {
+            return print(
+                referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "")
+        }
         if output.json { return try printJSON(Self.members(referred)) }
         print(shownLines(text(referred)))
     }
@@ -62,14 +66,17 @@ struct PolicyShow: ParsableCommand {
             for rule in rules {
                 let mode = rule.mode == .active ? "" : "  [\(rule.mode.rawValue)]"
                 let reason = policy.kind == .status ? "" : "  \(rule.reason)"
-                lines.append("  \(rule.id)\(reason)\(mode)\(rule.isForReview ? "  [for review]" : "")")
+                lines.append(
+                    "  \(rule.id)\(reason)\(mode)\(rule.isForReview ? "  [for review]" : "")")
                 lines.append("      \(words.sentence(rule))")
                 if !policy.isDefault(rule) { lines += behind(rule.condition) }
             }
         }
         if !policy.guarantees.isEmpty {
             lines += ["", emphasised("guaranteed, independent of the rules")]
-            lines += policy.guarantees.flatMap { ["  \(words.sentence($0))"] + behind($0.condition) }
+            lines += policy.guarantees.flatMap {
+                ["  \(words.sentence($0))"] + behind($0.condition)
+            }
         }
         lines += [""] + facts(referred, words)
         return lines.joined(separator: "\n")
@@ -84,7 +91,8 @@ struct PolicyShow: ParsableCommand {
             }
         }
         return [
-            (RuleEffect.always, "always required, even if a rule waives it"), (.skip, "waives what is required"),
+            (RuleEffect.always, "always required, even if a rule waives it"),
+            (.skip, "waives what is required"),
             (.require, "required"),
         ].map { effect, title in (title, policy.rules.filter { $0.effect == effect }) }
     }
@@ -98,18 +106,26 @@ struct PolicyShow: ParsableCommand {
         let policy = referred.policy
         var lines: [String] = []
         if policy.kind == .verification {
-            lines.append("challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))")
+            lines.append(
+                "challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))"
+            )
             for challenge in policy.challenges {
                 guard let condition = challenge.unavailableWhen else { continue }
-                lines += ["  \(challenge.kind) is not offered when \(words.text(condition))"] + behind(condition)
+                lines +=
+                    ["  \(challenge.kind) is not offered when \(words.text(condition))"]
+                    + behind(condition)
             }
         }
         let lists = referred.candidate.document.files.keys.sorted().filter {
             $0 != PolicyDocument.policyFile && $0 != PolicyDocument.testsFile
         }
-        lines.append("signals: \(policy.signals.count)\(lists.isEmpty ? "" : "; lists: " + lists.joined(separator: ", "))")
+        lines.append(
+            "signals: \(policy.signals.count)\(lists.isEmpty ? "" : "; lists: " + lists.joined(separator: ", "))"
+        )
         if !policy.liveLists.isEmpty {
-            let names = policy.liveLists.map { "\($0.name) (\($0.kind.rawValue)\($0.isTeams ? ", of the team" : ""))" }
+            let names = policy.liveLists.map {
+                "\($0.name) (\($0.kind.rawValue)\($0.isTeams ? ", of the team" : ""))"
+            }
             lines.append("live lists: \(names.joined(separator: ", "))")
         }
         return lines + policy.counters.map { "counter \($0.name): \(words.text($0))" }
@@ -120,11 +136,14 @@ struct PolicyShow: ParsableCommand {
         let words = RuleWords(policy)
         let rules = policy.rules.map { rule -> Members in
             [
-                "id": rule.id, "status": policy.kind == .status ? policy.status(of: rule).rawValue : nil,
+                "id": rule.id,
+                "status": policy.kind == .status ? policy.status(of: rule).rawValue : nil,
                 "effect": rule.effect.rawValue,
                 "events": PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue),
-                "challenge": policy.challenges[rule.challenge].kind, "reason": rule.reason, "mode": rule.mode.rawValue,
-                "condition": rule.condition.text, "description": rule.description, "sentence": words.sentence(rule),
+                "challenge": policy.challenges[rule.challenge].kind, "reason": rule.reason,
+                "mode": rule.mode.rawValue,
+                "condition": rule.condition.text, "description": rule.description,
+                "sentence": words.sentence(rule),
             ]
         }
         return [

@@ -1,7 +1,7 @@
 // `postern policy test`: runs a policy's tests.
 
-import Database
 import ArgumentParser
+import Database
 import Foundation
 import RiskPolicy
 
@@ -26,7 +26,9 @@ struct PolicyTestCommand: ParsableCommand {
     @Flag(help: "Print the results as JSON.")
     var json = false
 
-    @Option(help: "Also write the results to a file as JUnit XML.", completion: .file(), transform: filePath)
+    @Option(
+        help: "Also write the results to a file as JUnit XML.", completion: .file(),
+        transform: filePath)
     var junit: String?
 
     @OptionGroup var installation: InstallationOptions

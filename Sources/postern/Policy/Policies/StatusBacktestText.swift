@@ -8,9 +8,11 @@ import Support
 extension PolicyBacktest {
     func status(_ referred: ReferredPolicy, _ store: Store, now: Int64) throws {
         guard html == nil, period.team == nil else {
-            throw CommandError.usage("--html and --team are not available for a status policy: leave them out")
+            throw CommandError.usage(
+                "--html and --team are not available for a status policy: leave them out")
         }
-        let result = try StatusBacktest(referred.policy, store: store, since: try period.filter(now: now).since ?? 0)
+        let result = try StatusBacktest(
+            referred.policy, store: store, since: try period.filter(now: now).since ?? 0)
         let order: [PolicyStatus] = [.likelyReal, .unsupported, .unknown]
         if output.json {
             let rows = order.map { status -> Members in
@@ -20,14 +22,19 @@ extension PolicyBacktest {
                     "fraudulent_after": count.fraudulentAfter,
                 ]
             }
-            return try printJSON(["policy": referred.label, "authorizations": result.total, "statuses": rows] as Members)
+            return try printJSON(
+                ["policy": referred.label, "authorizations": result.total, "statuses": rows]
+                    as Members)
         }
-        print("\(referred.label) on \(Count.text(result.total)) first authorizations\(period.words)\n")
+        print(
+            "\(referred.label) on \(Count.text(result.total)) first authorizations\(period.words)\n"
+        )
         Table(
             header: ["STATUS", "BEFORE", "AFTER", "REPORTED AS FRAUD"],
             rows: order.map { status in
                 let count = result[status]
-                return [status.rawValue] + [count.before, count.after, count.fraudulentAfter].map { Count.text($0) }
+                return [status.rawValue]
+                    + [count.before, count.after, count.fraudulentAfter].map { Count.text($0) }
             }
         ).printInReport()
     }

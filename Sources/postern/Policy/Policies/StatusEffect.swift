@@ -25,19 +25,23 @@ struct StatusEffect {
         influence = StatusInfluence(from: old, to: new, status: status.policy)
         guard !influence.isEmpty else { return nil }
         tally = try store.map { store in
-            StatusTally(old, new, on: try store.decisions.newest(DecisionFilter(), limit: Self.decisions))
+            StatusTally(
+                old, new, on: try store.decisions.newest(DecisionFilter(), limit: Self.decisions))
         }
     }
 
     var sentences: [String] {
-        influence.sentences + (tally.map { $0.sentences(of: "the last \(Count.text($0.read)) logged decisions") } ?? [])
+        influence.sentences
+            + (tally.map { $0.sentences(of: "the last \(Count.text($0.read)) logged decisions") }
+                ?? [])
     }
 
     /// As JSON.
     var members: Members {
         let counts = tally?.counts.map { status, count -> Members in
             [
-                "status": status?.rawValue, "concerned": count.concerned, "answered_the_same": count.unchanged,
+                "status": status?.rawValue, "concerned": count.concerned,
+                "answered_the_same": count.unchanged,
             ]
         }
         return ["sentences": influence.sentences, "decisions": tally?.read, "statuses": counts]

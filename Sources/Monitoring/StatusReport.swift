@@ -70,7 +70,7 @@ package struct StatusReport: Encodable, Sendable {
         }.reduce(0, +)
         removals = try store.removals.backlog()
         notes = try store.inboxes.returned(since: now - Self.noteWindow).map {
-            "\($0.subject): \($0.detail); forwarding to them goes on since \(Self.duration(now - $0.at)) ago"
+            "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
         }
         warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }

@@ -117,8 +117,8 @@ extension PortalPage {
         case "INBOX_UNRELIABLE": language.text("Your inbox had refused mail.")
         case "STALE_TOKEN": language.text("It was not known that you had signed in recently.")
         case "HISTORY_UNAVAILABLE", "POLICY_ERROR":
-            language.text("Something did not work at that moment, so that more was asked.")
-        case "POLICY_GUARANTEE": language.text("It is always asked in this case.")
+            language.text("A check was not available, so we asked for an extra step.")
+        case "POLICY_GUARANTEE": language.text("This check is always required in this case.")
         default: language.text("A rule of the operator: {code}", ["code": code])
         }
     }

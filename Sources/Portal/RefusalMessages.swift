@@ -76,7 +76,7 @@ extension PortalPage {
         switch kind {
         case .forwardingOff: language.text("Forwarding was off")
         case .stopped: language.text("You had stopped using the apps")
-        case .inbox: language.text("Your inbox was not confirmed, or took no mail")
+        case .inbox: language.text("Your inbox was not confirmed, or it rejected mail")
         case .limit: language.text("The daily limit of this address was reached")
         case .stranger:
             team.map { language.text("The sender is not known to belong to {team}", ["team": $0]) }

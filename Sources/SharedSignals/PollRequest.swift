@@ -34,7 +34,7 @@ package struct PollRequest: Sendable, Hashable {
     /// `jti` of refused SETs, with the code if it is a registered one.
     package let refused: [(jti: String, error: SETError?)]
 
-    /// Acknowledgements and errors in one poll: more than one response can contain.
+    /// Maximum acknowledgements and errors in one poll. One response has fewer SETs than that.
     package static let maximumResults = 1_024
     /// Octets of a `jti`: ours have 32.
     private static let maximumName = 128

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Records that a property does not hold, with the input.
+/// Records an issue, with the input, if a property does not hold.
 func require(_ condition: Bool, _ property: String) {
     if !condition { Issue.record("does not hold: \(property) (input \(FuzzSeedTests.input))") }
 }

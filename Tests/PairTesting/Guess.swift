@@ -206,8 +206,8 @@ package struct Substitutions: Sendable {
         for (one, other) in zip(right.utf8, wrong.utf8) { pairs[Int(one) << 8 | Int(other)] = true }
     }
 
-    /// The place at which the right answer differs from the wrong one, besides the guess; nil if it
-    /// does not.
+    /// The first octet at which the two answers differ in more than the guess; nil if there is
+    /// none.
     package func difference(_ right: [UInt8], _ wrong: [UInt8]) -> Int? {
         for index in 0..<min(right.count, wrong.count) where right[index] != wrong[index] {
             if !pairs[Int(right[index]) << 8 | Int(wrong[index])] { return index }

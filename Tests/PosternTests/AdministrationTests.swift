@@ -165,7 +165,7 @@ import Testing
         #expect(paired.status == 0)
         #expect(
             paired.errors.contains(
-                "everyone who can send through bounce.esp.example can now pose as team juice"))
+                "anyone who can send through bounce.esp.example can now send as team juice"))
         try runner.succeed("source", "add", "juice", "shop@gmail.com")
         try runner.fail(
             "source", "add", "juice", "gmail.com", status: 65, saying: "mailbox provider")

@@ -54,7 +54,7 @@ import Testing
         #expect(run.status == 78)
         #expect(
             run.errors.contains(
-                "relay_domains does not have relay.example (1), where there are relay addresses"),
+                "relay_domains does not have relay.example (1), but relay addresses are there"),
             "\(run.errors)"
         )
         #expect(try check(runner, free, typing, "former_relay_domains=relay.example") == ([], 0))

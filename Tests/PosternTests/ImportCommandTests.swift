@@ -242,7 +242,7 @@ import Testing
         #expect(
             outcome.status == 0 && outcome.output.contains("\"names_cleaned\" : 1"),
             "\(outcome.output)")
-        #expect(outcome.errors.contains("1 name had characters that are not seen"))
+        #expect(outcome.errors.contains("1 name had invisible characters"))
         #expect(try runner.succeed("user", "show", "jane", "--reveal").contains("Jane"))
         #expect(
             try runner.succeed("user", "show", "sara", "--reveal").contains(

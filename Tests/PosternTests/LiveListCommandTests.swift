@@ -128,10 +128,10 @@ import Testing
     @Test func add_whatIsNotSeenOrOver_isRefused() throws {
         let runner = try runner()
         try runner.fail(
-            "list", "add", "words", "a\u{1B}b", status: 65, saying: "characters that are not seen")
+            "list", "add", "words", "a\u{1B}b", status: 65, saying: "invisible characters")
         try runner.fail(
             "list", "add", "words", "a", "--reason", "b\u{7F}", status: 65,
-            saying: "characters that are not seen")
+            saying: "invisible characters")
         try runner.fail(
             "list", "add", "words", "a", "--expires", "2020-01-01", status: 65,
             saying: "is in the past")
@@ -291,7 +291,7 @@ import Testing
         }
         try runner.fail(
             "list", "remove", "words", "a", "a\u{1}", status: 65,
-            saying: "characters that are not seen")
+            saying: "invisible characters")
         let many = try runner.run(["list", "add", "words"] + (0..<3_000).map { "w\($0)" })
         #expect(
             many.status == 64 && many.errors.contains("more than 2000 arguments"), "\(many.errors)")

@@ -3,7 +3,7 @@
 //   needs [no-actions] [unanswered EVENT…] [without EVENT…] what is negotiated (read once, at
 //   the start) on EVENT [PATH] REPLY EVENT: connect helo mail rcpt data header eoh body eom;
 //   PATH for rcpt alone
-//                                  REPLY: continue, accept, discard, skip, 550 5.1.1 text; \n divides lines
+//          REPLY: continue, accept, discard, skip, 550 5.1.1 text; \n ends a line
 //   change NAME INDEX VALUE modifications at the end of the message, in order; VALUE is everything
 //   after the space, delete NAME INDEX with \r \n \t \s (space) \xNN insert INDEX NAME VALUE add
 //   NAME VALUE from PATH [ARGUMENTS] addrcpt PATH [ARGUMENTS] delrcpt PATH body FILE | body-echo |

@@ -228,7 +228,7 @@ import Testing
         let edited = Migration(
             version: 1, name: "schema",
             sql: try #require(Migration.all.first).sql + "\nCREATE TABLE more (id {id});")
-        // Also with a later migration: the edit is the reason of the refusal.
+        // With a later migration too, the refusal names the edit as its reason.
         for migrations in [[edited], [edited, Self.second]] {
             let migrator = Migrator(migrations: migrations)
             let error = #expect(throws: StoreFailure.self) {

@@ -1,4 +1,5 @@
-// /v1/attestations: devices' attestations and assertions of an app, verified for its team's backend.
+// /v1/attestations: devices' attestations and assertions of an app, verified for its team's
+// backend.
 
 import Decisions
 import HTTP

@@ -1,4 +1,5 @@
-// /v1/events: events sent to a team about its accounts, events that could not be delivered, and sending them again.
+// /v1/events: events sent to a team about its accounts, events that could not be delivered, and
+// sending them again.
 
 import Events
 import HTTP

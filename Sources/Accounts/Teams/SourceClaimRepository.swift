@@ -4,7 +4,7 @@
 import Database
 import MailCrypto
 
-/// Keeps claims, and makes proved ones active sources.
+/// Stores claims. When a claim is proved, its domain or address becomes an active source.
 package struct SourceClaimRepository: Sendable {
     let events: AccountEvents
     let sources: SourceRepository

@@ -86,7 +86,7 @@ package final class TLSCertificates: Sendable {
         do {
             chain = try NIOSSLCertificate.fromPEMFile(certificatePath)
         } catch {
-            throw Failure(description: "\(certificatePath): no certificate in PEM form found")
+            throw Failure(description: "\(certificatePath): contains no certificate in PEM form")
         }
         do {
             let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
@@ -101,7 +101,7 @@ package final class TLSCertificates: Sendable {
         } catch {
             throw Failure(
                 description:
-                    "\(keyPath): no private key in PEM form that belongs to \(certificatePath) found"
+                    "\(keyPath): contains no private key in PEM form that belongs to \(certificatePath)"
             )
         }
     }

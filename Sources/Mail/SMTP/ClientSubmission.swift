@@ -102,8 +102,8 @@ package final class ClientSubmission {
         from sender: String, parameters: [String], to paths: [String], stuffed: [UInt8]
     ) throws(SubmissionFailure) -> Outcome {
         let mail = (["MAIL FROM:<\(sender)>"] + parameters).joined(separator: " ")
-        // The connection was opened when the recipients came, and the message took time since. A
-        // new connection loses nothing.
+        // The connection was opened at RCPT, and its login may have expired while the message
+        // arrived. Nothing of this copy was sent, so a new connection loses nothing.
         if TCPConnection.now() - openedAt > Self.lifetime {
             dialogue.quit()
             try reopen()

@@ -38,7 +38,7 @@ package struct TokenKeys: Sendable, SecretHolder {
         String(decoding: [activeID] + Self.code(text, activeKey, digits), as: UTF8.self)
     }
 
-    /// Whether one of these keys made this seal, of this many digits, for this text.
+    /// Whether this is a seal of the text, with this many digits, by one of these keys.
     package func isSeal(_ seal: some Collection<UInt8>, of text: String, digits: Int) -> Bool {
         guard let id = seal.first, let key = key(id) else { return false }
         return constantTimeEqual(Self.code(text, key, digits), Array(seal.dropFirst()))

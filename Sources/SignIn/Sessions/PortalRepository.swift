@@ -78,8 +78,8 @@ package struct PageSession: Sendable, Hashable {
     /// Seconds since 1970.
     package let createdAt: Int64
     package let method: SignInMethod
-    /// When the user proved their identity, which at the operator's provider may have been
-    /// earlier; seconds since 1970.
+    /// When the user proved their identity, in seconds since 1970. At the operator's provider, this
+    /// may be earlier than `createdAt`.
     package let authenticatedAt: Int64
     /// The authentication method, as reported to apps.
     package let authentication: AuthenticationMethod

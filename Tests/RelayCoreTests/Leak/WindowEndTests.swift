@@ -49,8 +49,8 @@ import Testing
             + filler(3_000)
     }
 
-    /// Another person's address, of which a window contained only the half that equals the user's.
-    /// It must not be `550 5.7.7 leak-incident`.
+    /// A window ends within another person's address, and contains only the part that equals the
+    /// user's. The reply must not be refused with `550 5.7.7 leak-incident`.
     @Test(arguments: [
         ("anna.second", "@other.example "), ("anna.second", ".smith@other.example "),
         ("anna.secon", "ds@other.example "),

@@ -4,7 +4,7 @@ import MailCrypto
 import SignIn
 import Support
 
-/// A value that is not accepted, by its pointer.
+/// A value of the file that is refused: its JSON pointer, and why.
 struct SeedShape: Error {
     let pointer: String
     let message: String

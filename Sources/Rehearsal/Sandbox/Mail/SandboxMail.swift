@@ -11,7 +11,7 @@ package enum MailSide: String, Sendable, Hashable, CaseIterable {
     case user
 }
 
-/// One message, once for each recipient.
+/// A message to one recipient. A message to several recipients becomes one of these for each.
 package struct SandboxMail: Sendable {
     /// From 1.
     package let number: Int

@@ -260,7 +260,7 @@ struct UserCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove a user with inboxes, name, accounts and relay addresses.",
+            abstract: "Remove a user, and the user's inboxes, name, accounts and relay addresses.",
             discussion: "Mail to the user's relay addresses is then refused as unknown.")
 
         @Argument(help: "The user's identifier.")

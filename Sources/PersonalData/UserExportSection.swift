@@ -58,6 +58,7 @@ struct UserExportSection: Sendable {
                     ("language", .text, "language"),
                     ("everything_is_deleted_at", .time, "deletes_at"),
                     ("is_told_of_refused_mail", .flag, "wants_refusals"),
+                    ("needs_two_factors", .flag, "two_factor"),
                     ("was_told_of_refused_mail_at", .time, "refusals_told_at"),
                 ],
                 "FROM users WHERE id = \(user)"),
@@ -393,6 +394,13 @@ struct UserExportSection: Sendable {
                     ("wrong_codes", .integer, "wrong"),
                 ],
                 "FROM authenticators WHERE user_id = \(user)"),
+            UserExportSection(
+                "recovery_codes", [("made_at", .time, "created_at")],
+                "FROM recovery_codes WHERE user_id = \(user) ORDER BY code_hash"),
+            UserExportSection(
+                "sign_in_without_second_factor",
+                [("requested_at", .time, "begun_at"), ("possible_from", .time, "ends_at")],
+                "FROM recovery_waits WHERE user_id = \(user)"),
             UserExportSection(
                 "links_under_way",
                 [

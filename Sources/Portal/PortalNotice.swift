@@ -23,10 +23,9 @@ enum PortalNotice: String, CaseIterable, Sendable {
     // Sign-in
     case passkeyAdded = "added"
     case passkeyRemoved = "forgotten"
-    case authenticatorAdded = "appadded"
     case authenticatorRemoved = "appremoved"
-    case twoFactorsOn = "twoon"
     case twoFactorsOff = "twooff"
+    case recoveryStopped = "stoppedit"
     case sessionEnded = "ended"
     case signedOut = "out"
     case signedInBefore = "already"
@@ -54,7 +53,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .codeSent, .confirmed, .mailLed: .inbox
         case .refusalsTold, .refusalsNotTold: .refusals
         case .passkeyAdded, .passkeyRemoved: .passkeys
-        case .authenticatorAdded, .authenticatorRemoved, .twoFactorsOn, .twoFactorsOff: .factors
+        case .authenticatorRemoved, .twoFactorsOff, .recoveryStopped: .factors
         case .sessionEnded: .sessions
         case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .signedInBefore,
             .deletionPlanned, .kept:
@@ -93,13 +92,10 @@ enum PortalNotice: String, CaseIterable, Sendable {
             language.text(
                 "The passkey is removed. Your device may still offer it, but you cannot sign in with it."
             )
-        case .authenticatorAdded:
-            language.text(
-                "The authenticator app is set up. From now on, every sign-in needs its code or a passkey."
-            )
         case .authenticatorRemoved:
             language.text("The authenticator app is removed: its codes no longer count.")
-        case .twoFactorsOn: language.text("From now on, every sign-in needs a passkey.")
+        case .recoveryStopped:
+            language.text("It is stopped. Someone else reads your inbox: change its password.")
         case .twoFactorsOff: language.text("From now on, a code by mail is enough to sign in.")
         case .sessionEnded: language.text("That browser is signed out.")
         case .signedOut: language.text("You are signed out.")

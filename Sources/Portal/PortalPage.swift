@@ -46,6 +46,8 @@ package struct PortalPage: RouteModule {
 
     /// How surely every user must have signed in.
     let requiredLevel: SignInLevel
+    /// Days that a user waits who lost the second factor; 0 for no such way.
+    let recoveryDays: Int
     let limits: SignInLimits
     /// Limits the messages that one client network requests.
     let clients: RateLimiter
@@ -70,7 +72,7 @@ package struct PortalPage: RouteModule {
         monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil,
         signUp: SignUpRules = .closed,
-        requiredLevel: SignInLevel = .any, limits: SignInLimits = .standard,
+        requiredLevel: SignInLevel = .any, recoveryDays: Int = 0, limits: SignInLimits = .standard,
         looks: PageLooks = .standard, deletionDays: Int = 0,
         upstream: UpstreamProvider? = nil, passkeyRoots: [Certificate] = [], logger: Logger
     ) throws {
@@ -87,6 +89,7 @@ package struct PortalPage: RouteModule {
         self.logger = logger
         self.signUp = signUp
         self.requiredLevel = requiredLevel
+        self.recoveryDays = recoveryDays
         self.limits = limits
         let minutes = 600.0
         clients = RateLimiter(
@@ -236,6 +239,7 @@ package struct PortalPage: RouteModule {
     ]
     private static let steps = [
         sheetPath, "/me/sign-in", "/me/sent", "/me/offer", secondPath, authenticatorPath,
+        "/me/new-factor",
     ]
 
     /// The page that contains the form for a path; nil if the path is not known. The parts of the
@@ -247,7 +251,7 @@ package struct PortalPage: RouteModule {
         switch parts[1] {
         case "addresses": return parts.count > 3 ? "/me/addresses/\(parts[2])" : nil
         case "inboxes": return "/me/inboxes"
-        case "passkeys", "sessions", "authenticator", "two-factors": return "/me/security"
+        case "passkeys", "sessions", "authenticator", "two-factors", "recovery-codes": return "/me/security"
         default: return nil
         }
     }
@@ -346,6 +350,7 @@ package struct PortalPage: RouteModule {
             var request = request
             request.csrf = PortalCSRF.token(for: token)
             request.deletesAt = session.deletesAt
+            request.recoveryEndsAt = session.recoveryEndsAt
             request.inbox = try await pool.run {
                 try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)).address
             }

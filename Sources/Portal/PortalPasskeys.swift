@@ -33,6 +33,11 @@ struct SecurityView: PageView {
         let attestation: String
     }
 
+    struct RecoveryCodes: Sendable {
+        let left: String
+        let isEmpty: Bool
+    }
+
     struct Authenticator: Sendable {
         let since: String
         let used: String?
@@ -74,6 +79,8 @@ struct SecurityView: PageView {
     let authenticator: Authenticator?
     /// Whether every sign-in of the user needs two factors.
     let needsTwoFactors: Bool
+    /// Nil for a user without a second factor.
+    let recoveryCodes: RecoveryCodes?
     /// Whether the user decides that: an authenticator app serves for nothing else, and the
     /// installation may require it.
     let canChoose: Bool
@@ -199,6 +206,7 @@ extension PortalPage {
                 passkeys: try store.passkeys.passkeys(user: session.userID),
                 sessions: try store.page.sessions(user: session.userID, now: now()),
                 signIns: try store.page.signIns(user: session.userID),
+                codes: try store.recoveryCodes.left(user: session.userID),
                 factors: try store.authenticators.factors(
                     user: session.userID, host: relyingParty?.id)
             )
@@ -224,6 +232,8 @@ extension PortalPage {
                     since: words.date(since),
                     used: found.factors.authenticatorUsedAt.map(words.date))
             }, needsTwoFactors: level(for: session) > .any,
+            recoveryCodes: found.factors.isEmpty || level(for: session) == .any
+                ? nil : SecurityView.RecoveryCodes(left: String(found.codes), isEmpty: found.codes == 0),
             canChoose: found.factors.authenticatorSince == nil && found.factors.passkeys > 0
                 && requiredLevel == .any,
             sessions: found.sessions.map {

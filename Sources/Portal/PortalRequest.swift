@@ -79,6 +79,9 @@ struct PortalRequest: Sendable {
     /// The time at which all data of the signed-in user is deleted, in seconds since 1970; nil if
     /// no deletion is scheduled.
     var deletesAt: Int64?
+    /// When a wait for signing in without the second factor ends, in seconds since 1970; nil if
+    /// none was begun.
+    var recoveryEndsAt: Int64?
 
     init(page: PortalPage, request: Request, context: APIContext) {
         self.page = page
@@ -208,7 +211,8 @@ struct PortalRequest: Sendable {
             in: language, csrf: csrf, request: handle, here: here,
             reader: csrf.map { _ in
                 PageReader(
-                    inbox: inbox.map(PortalText.address), deletionDay: deletesAt.map(words.date))
+                    inbox: inbox.map(PortalText.address), deletionDay: deletesAt.map(words.date),
+                    recoveryDay: recoveryEndsAt.map(words.date))
             })
         var headers: HTTPFields = [.cacheControl: "no-store"]
         headers.append(PortalHeaders.policy(hasScript: View.hasScript, formScheme: appScheme))

@@ -4,6 +4,7 @@ import Accounts
 import HTTP
 import Hummingbird
 import Languages
+import Mail
 import SignIn
 import Support
 
@@ -16,6 +17,15 @@ struct SecondFactorView: PageView {
         let rp: String
     }
 
+    /// The wait of a user who lost the second factor.
+    struct RecoveryWait: Sendable {
+        /// How long it lasts.
+        let days: String
+        /// The day on which it ends; nil if it was not begun.
+        let endsOn: String?
+        let isOver: Bool
+    }
+
     static let template = PageTemplate.secondFactor
     static let hasScript = true
     let csrf: String
@@ -25,6 +35,30 @@ struct SecondFactorView: PageView {
     let takesCode: Bool
     let problem: String?
     let passkey: PasskeyForm?
+    /// Whether the user has recovery codes.
+    let hasCodes: Bool
+    let recoveryProblem: String?
+    let wait: RecoveryWait?
+    /// Where another passkey is added, for a user who cannot use the old one; nil if that needs
+    /// another factor first.
+    let newPath: String?
+}
+
+/// Asks whether a wait is to be stopped, and says that it was.
+struct StopRecoveryView: PageView {
+    static let template = PageTemplate.stopRecovery
+    /// Nil once it is stopped.
+    let token: String?
+}
+
+/// Shows new recovery codes, once.
+struct RecoveryCodesView: PageView {
+    static let template = PageTemplate.recoveryCodes
+    static let hasScript = true
+    /// One on each line.
+    let codes: String
+    /// Where the user goes on.
+    let onward: String
 }
 
 /// Leads a user to a second factor who has none that is enough.
@@ -67,6 +101,7 @@ extension PortalPage {
     func addSecondFactorRoutes(to routes: Routes) {
         step(routes, .get, "/me/second") { try await showSecond($0) }
         step(routes, .post, "/me/second") { try await once($0) { try await useSecond($0) } }
+        step(routes, .get, "/me/new-factor") { try await showNewFactor($0) }
         step(routes, .get, "/me/authenticator") { try await showAuthenticator($0) }
         step(routes, .post, "/me/authenticator") {
             try await once($0) { try await addAuthenticator($0) }
@@ -74,6 +109,14 @@ extension PortalPage {
         signedIn(routes, .post, "/me/authenticator/remove") {
             try await removeAuthenticator($0, $1)
         }
+        step(routes, .post, "/me/recovery") { try await once($0) { try await beginRecovery($0) } }
+        step(routes, .post, "/me/recovery/finish") {
+            try await once($0) { try await finishRecovery($0) }
+        }
+        signedIn(routes, .post, "/me/recovery/stop") { try await stopRecovery($0, $1) }
+        open(routes, .get, "/me/recovery/{token}") { try await showStopRecovery($0) }
+        open(routes, .post, "/me/recovery/{token}") { try await stopRecovery($0) }
+        signedIn(routes, .post, "/me/recovery-codes") { try await renewRecoveryCodes($0, $1) }
         signedIn(routes, .post, "/me/two-factors") { try await requireTwoFactors($0, $1) }
     }
 
@@ -128,8 +171,35 @@ extension PortalPage {
         guard session.level < level else { return request.redirect(onward(request)) }
         if !mayChangeFactors(session, factors) || Self.isEnough(factors, for: level) {
             return try await askForSecond(
-                request, factors, level, team: team, problem: problem, status: status)
+                request, session, factors, level, team: team, problem: problem, status: status)
         }
+        return try await newFactor(request, session, level, team: team, token)
+    }
+
+    /// Another factor for a user who cannot use the old one, and signed in by another way that is
+    /// sure enough.
+    private func showNewFactor(_ request: PortalRequest) async throws -> Response {
+        guard let token = request.sessionToken, let session = try await session(request) else {
+            return request.redirect(request.step("/me/sign-in"))
+        }
+        let sheet = request.sheet
+        let (level, factors, team) = try await pool.run {
+            (
+                try sheet.map { try self.level($0, for: session) } ?? self.level(for: session),
+                try secondFactors(session), try sheet.map(appearance)?.teamName
+            )
+        }
+        guard session.level < level else { return request.redirect(onward(request)) }
+        guard mayChangeFactors(session, factors) else {
+            return request.redirect(request.step(Self.secondPath))
+        }
+        return try await newFactor(request, session, level, team: team, token)
+    }
+
+    private func newFactor(
+        _ request: PortalRequest, _ session: PageSession, _ level: SignInLevel, team: String?,
+        _ token: String
+    ) async throws -> Response {
         let ceremony = passkeyHost == nil ? nil : try self.ceremony(.create, browser: token)
         guard ceremony != nil || level < .passkey else {
             throw PortalRefusal(
@@ -153,9 +223,8 @@ extension PortalPage {
     }
 
     private func askForSecond(
-        _ request: PortalRequest, _ factors: SecondFactors, _ level: SignInLevel, team: String?,
-        problem: String?,
-        status: HTTPResponse.Status
+        _ request: PortalRequest, _ session: PageSession, _ factors: SecondFactors,
+        _ level: SignInLevel, team: String?, problem: String?, status: HTTPResponse.Status
     ) async throws -> Response {
         guard let token = request.sessionToken else { throw PortalRefusal.over }
         var (cookie, passkey): (String?, SecondFactorView.PasskeyForm?) = (nil, nil)
@@ -171,9 +240,16 @@ extension PortalPage {
         // A code is not enough for an app that wants a passkey, but it is for adding one.
         let takesCode =
             factors.authenticatorSince != nil && (level < .passkey || factors.passkeys == 0)
+        let isRecovery = request.form["recovery"] != nil
+        let hasCodes = try await pool.run {
+            try session.level < .twoFactor && store.recoveryCodes.left(user: session.userID) > 0
+        }
+        let canAdd = level == .passkey && session.level >= .twoFactor
         let view = SecondFactorView(
-            csrf: PortalCSRF.token(for: token), team: team, takesCode: takesCode, problem: problem,
-            passkey: passkey)
+            csrf: PortalCSRF.token(for: token), team: team, takesCode: takesCode,
+            problem: isRecovery ? nil : problem, passkey: passkey, hasCodes: hasCodes,
+            recoveryProblem: isRecovery ? problem : nil, wait: recoveryWait(request, session),
+            newPath: canAdd ? request.step("/me/new-factor") : nil)
         return try request.html(
             view, title: request.language.text("One more step"), status: status,
             cookies: cookie.map { [$0] } ?? [])
@@ -189,6 +265,7 @@ extension PortalPage {
             return request.redirect(request.step(Self.secondPath))
         }
         let language = request.language
+        if request.form["recovery"] != nil { return try await useRecoveryCode(request, session) }
         let code = request.typed("code")
         guard TypedCode.digits(code) != nil else {
             return try await showSecond(
@@ -222,6 +299,136 @@ extension PortalPage {
                 status: .tooManyRequests)
             response.headers[.retryAfter] = "\(seconds)"
             return response
+        }
+    }
+
+    // MARK: Recovery codes
+
+    private func useRecoveryCode(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> Response {
+        let code = request.typed("recovery")
+        let isRight = try await pool.run {
+            try store.recoveryCodes.use(session: session, code: code, now: now())
+        }
+        guard isRight else {
+            return try await showSecond(
+                request,
+                problem: request.language.text("This recovery code is wrong, or was used already."),
+                status: .unprocessableContent)
+        }
+        try await tell(session.userID, .recoveryCodeUsed, in: request.language)
+        return request.redirect(
+            request.sheet == nil ? "/me/security" : request.step(Self.sheetPath))
+    }
+
+    private func renewRecoveryCodes(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> Response {
+        // Codes that were made before two factors were on would let in whoever read the inbox then.
+        guard level(for: session) > .any else { throw PortalRefusal.notFound }
+        return try await showRecoveryCodes(request, session, onward: "/me/security")
+    }
+
+    /// New codes, shown once.
+    private func showRecoveryCodes(
+        _ request: PortalRequest, _ session: PageSession, onward: String
+    ) async throws -> Response {
+        let change = Self.change(session, now())
+        let codes = try await pool.run {
+            try store.recoveryCodes.renew(user: session.userID, change)
+        }
+        return try request.html(
+            RecoveryCodesView(codes: codes.joined(separator: "\n"), onward: onward),
+            title: request.language.text("Keep these recovery codes"))
+    }
+
+    // MARK: The wait
+
+    /// Nil where there is no such way, or the session is sure enough already.
+    private func recoveryWait(
+        _ request: PortalRequest, _ session: PageSession
+    ) -> SecondFactorView.RecoveryWait? {
+        guard recoveryDays > 0, session.level < .twoFactor, session.needsTwoFactors else { return nil }
+        return SecondFactorView.RecoveryWait(
+            days: request.language.text("{n} days", count: recoveryDays),
+            endsOn: session.recoveryEndsAt.map(request.words.date),
+            isOver: session.recoveryEndsAt.map { $0 <= now() } ?? false)
+    }
+
+    /// The session of a form of the second-factor page; nil if it is not signed in or has expired.
+    private func recoverySession(_ request: PortalRequest) async throws -> PageSession? {
+        guard let token = request.sessionToken,
+            PortalCSRF.matches(request.form["csrf"], token), recoveryDays > 0
+        else { return nil }
+        let session = try await session(request)
+        return session.flatMap { $0.needsTwoFactors ? $0 : nil }
+    }
+
+    private func beginRecovery(_ request: PortalRequest) async throws -> Response {
+        let back = request.step(Self.secondPath)
+        guard let session = try await recoverySession(request) else { return request.redirect(back) }
+        let change = Self.change(session, now())
+        let begun = try await pool.run {
+            try store.recoveryWaits.begin(user: session.userID, days: recoveryDays, change)
+        }
+        if let begun {
+            let (day, link) = (request.words.date(begun.endsAt), "\(origin)/me/recovery/\(begun.token)")
+            try await tellEveryInbox(of: session.userID, .recoveryBegun, in: request.language) {
+                $0.day = day
+                $0.link = link
+            }
+        }
+        return request.redirect(back)
+    }
+
+    private func finishRecovery(_ request: PortalRequest) async throws -> Response {
+        guard let session = try await recoverySession(request) else {
+            return request.redirect(request.step(Self.secondPath))
+        }
+        let change = Self.change(session, now())
+        try await pool.run { try store.recoveryWaits.finish(user: session.userID, change) }
+        try await tellEveryInbox(of: session.userID, .recovery, in: request.language) { _ in }
+        return request.redirect(
+            request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
+    }
+
+    private func stopRecovery(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> Response {
+        let change = Self.change(session, now())
+        try await pool.run { try store.recoveryWaits.stop(user: session.userID, change) }
+        return request.redirect("/me/security", told: .recoveryStopped)
+    }
+
+    private func showStopRecovery(_ request: PortalRequest) async throws -> Response {
+        let token = try request.token()
+        let isThere = try await pool.run { try store.recoveryWaits.isStoppable(token, now: now()) }
+        return try request.html(
+            StopRecoveryView(token: isThere ? token : nil),
+            title: request.language.text(isThere ? "Stop it?" : "It is stopped"))
+    }
+
+    /// The link alone is enough: anyone who reads an inbox of the user may stop it.
+    private func stopRecovery(_ request: PortalRequest) async throws -> Response {
+        let token = try request.token()
+        try await pool.run { try store.recoveryWaits.stop(token, now: now()) }
+        return try request.html(
+            StopRecoveryView(token: nil), title: request.language.text("It is stopped"))
+    }
+
+    /// Notifies a user at every confirmed inbox.
+    private func tellEveryInbox(
+        of user: String, _ kind: NoticeKind, in language: Catalogue,
+        _ complete: @escaping @Sendable (inout NoticeValues) -> Void
+    ) async throws {
+        let inboxes = try await pool.run {
+            try store.inboxes.inboxes(user: user).filter { $0.isVerified && !$0.isReplyOnly }
+        }
+        for inbox in inboxes {
+            _ = sendLater("no \(kind.rawValue) message was sent") {
+                try mailer.tell(kind, to: inbox.address, in: language, now: now(), complete)
+            }
         }
     }
 
@@ -286,6 +493,10 @@ extension PortalPage {
             return request.redirect(again)
         }
         let factors = try await pool.run { try secondFactors(session) }
+        let onward = request.sheet == nil ? "/me/security" : request.step(Self.sheetPath)
+        if request.repetition == .done, factors.authenticatorSince != nil {
+            return try await showRecoveryCodes(request, session, onward: onward)
+        }
         guard factors.authenticatorSince == nil, mayChangeFactors(session, factors) else {
             return request.redirect(again)
         }
@@ -304,9 +515,7 @@ extension PortalPage {
                     "This code is wrong. Enter the one that your app shows now."))
         }
         try await tell(session.userID, .newAuthenticator, in: request.language)
-        return request.sheet == nil
-            ? request.redirect("/me/security", told: .authenticatorAdded)
-            : request.redirect(request.step(Self.sheetPath))
+        return try await showRecoveryCodes(request, session, onward: onward)
     }
 
     private func removeAuthenticator(
@@ -327,6 +536,7 @@ extension PortalPage {
         }
         let (isOn, change) = (state.hasSameOctets(as: "on"), Self.change(session, now()))
         try await pool.run { try store.authenticators.require(isOn, user: session.userID, change) }
-        return request.redirect("/me/security", told: isOn ? .twoFactorsOn : .twoFactorsOff)
+        guard isOn else { return request.redirect("/me/security", told: .twoFactorsOff) }
+        return try await showRecoveryCodes(request, session, onward: Self.secondPath)
     }
 }

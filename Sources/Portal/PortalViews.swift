@@ -19,6 +19,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case signOut = "sign-out"
     case secondFactor = "second-factor"
     case newFactor = "new-factor"
+    case recoveryCodes = "recovery-codes"
+    case stopRecovery = "stop-recovery"
 }
 
 /// The content of one template. Its stored properties are the values of the template, by name.
@@ -124,6 +126,8 @@ struct PageSurroundings: Sendable {
     let navigation: Navigation?
     /// The day on which all of the user's data is to be deleted.
     let deletionDay: String?
+    /// The day from which someone can sign in as the user without the second factor.
+    let recoveryDay: String?
     let alert: Message?
     let notice: Message?
     /// HTML.
@@ -145,6 +149,8 @@ struct PageReader {
     let inbox: String?
     /// The day on which all of the user's data is to be deleted.
     let deletionDay: String?
+    /// The day from which someone can sign in as the user without the second factor.
+    let recoveryDay: String?
 }
 
 struct PortalViews: Sendable {
@@ -226,7 +232,7 @@ struct PortalViews: Sendable {
             language: language.catalogue.tag, isRightToLeft: language.catalogue.isRightToLeft,
             hasScript: View.hasScript, isNarrow: reader == nil, version: style.version,
             icon: style.tabIcon.path,
-            iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay,
+            iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay, recoveryDay: reader?.recoveryDay,
             alert: texts.alert.map(PageSurroundings.Message.init),
             notice: texts.notice.map(PageSurroundings.Message.init),
             content: template.render(view, in: frame))

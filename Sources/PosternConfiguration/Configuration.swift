@@ -159,6 +159,8 @@ package struct Configuration: Sendable {
         package let isPageBuiltIn: Bool
         /// How surely every user must have signed in.
         package let level: SignInLevel
+        /// Days that a user waits who lost the second factor; 0 for no such way.
+        package let recoveryDays: Int
         /// The people who may become users there.
         package let signUp: SignUpRules
         package let limits: SignInLimits
@@ -338,6 +340,7 @@ package struct Configuration: Sendable {
             signInPage: signInPage.isEmpty ? nil : signInPage,
             isPageBuiltIn: isPageBuiltIn,
             level: SignInLevel(rawValue: text(.signInRequire)) ?? .any,
+            recoveryDays: integer(.signInRecoveryDays),
             signUp: SignUpRules(
                 SignUpRules.Mode(rawValue: text(.signInSignUp)) ?? .closed,
                 domains: list(.signInSignUpDomains)),

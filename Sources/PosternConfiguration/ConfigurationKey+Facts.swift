@@ -332,6 +332,11 @@ extension ConfigurationKey {
                 .value(.text(SignInLevel.any.rawValue)),
                 "How surely every user must have signed in: any way; by two factors (a passkey, or a code by mail and one of an authenticator app); by a passkey. Teams and apps can require more (postern team sign-in, postern app sign-in)."
             )
+        case .signInRecoveryDays:
+            Facts(
+                .integer(0...30), .value(.integer(3)),
+                "Days that a user waits who lost the second factor and has no recovery code. All inboxes and browsers of the user are told, and each can stop it. 0: only the administrator resets a second factor."
+            )
         case .signInSignUp:
             Facts(
                 .choice(["closed", "invited", "open"]), .value(.text("closed")),

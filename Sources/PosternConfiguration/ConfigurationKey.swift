@@ -77,6 +77,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
 
     case signInPage = "sign_in.page"
     case signInRequire = "sign_in.require"
+    case signInRecoveryDays = "sign_in.recovery_days"
     case signInSignUp = "sign_in.sign_up"
     case signInSignUpDomains = "sign_in.sign_up_domains"
     case signInUpstreamIssuer = "sign_in.upstream.issuer"

@@ -41,6 +41,12 @@ extension Store {
     package var authenticators: AuthenticatorRepository {
         AuthenticatorRepository(page: page, sealer: sealer)
     }
+    /// The codes of users who lose their second factor.
+    package var recoveryCodes: RecoveryCodeRepository { RecoveryCodeRepository(page: page) }
+    /// The waits of users who lose their second factor and have no recovery code.
+    package var recoveryWaits: RecoveryWaitRepository {
+        RecoveryWaitRepository(page: page, authenticators: authenticators)
+    }
     /// How surely users must have signed in for teams and apps.
     package var signInLevels: SignInLevelRepository { SignInLevelRepository(database: database) }
 

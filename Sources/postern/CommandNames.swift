@@ -8,6 +8,23 @@ enum CommandNames {
     /// The maximum number of commands in a proposal.
     private static let maximumProposals = 3
 
+    /// `team help add` as `help team add`, which is how ArgumentParser reads it.
+    static func withHelpFirst(
+        _ arguments: [String], below root: any ParsableCommand.Type
+    ) -> [String] {
+        var known = root
+        for (place, word) in arguments.enumerated() {
+            let commands = known.configuration.subcommands
+            if place > 0, !commands.isEmpty, word.hasSameOctets(as: "help") {
+                return ["help"] + arguments[..<place] + arguments[(place + 1)...]
+            }
+            guard let next = commands.first(where: { $0._commandName.hasSameOctets(as: word) })
+            else { return arguments }
+            known = next
+        }
+        return arguments
+    }
+
     /// Throws `CommandError` if the arguments, or those after `help`, name a command that does not
     /// exist. ArgumentParser would only say that an argument is unexpected, and `help` would print
     /// the help of another command.

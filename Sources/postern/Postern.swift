@@ -57,7 +57,8 @@ struct Postern: AsyncParsableCommand {
                 guard let argument, String(validatingCString: argument) == nil else { continue }
                 throw CommandError(status: EX_USAGE, message: "an argument is not UTF-8")
             }
-            let arguments = hoisted(Array(CommandLine.arguments.dropFirst()))
+            let arguments = CommandNames.withHelpFirst(
+                hoisted(Array(CommandLine.arguments.dropFirst())), below: Postern.self)
             try CommandNames.check(arguments, below: Postern.self)
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {

@@ -220,7 +220,7 @@ private final class Carrier: CopyCarrier {
         let second = pass(passed, queueID: "4Zq1")
         #expect(
             second.final.status == "554 5.4.6"
-                && second.final.parts?.text.contains("named twice") == true)
+                && second.final.parts?.text.contains("name Postern twice") == true)
         #expect(
             fixture.log.lines.last?.contains("setup postfix --apply") == true
                 && fixture.log.lines.last?.hasPrefix("error") == true)

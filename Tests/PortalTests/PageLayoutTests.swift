@@ -42,12 +42,14 @@ struct PageLayoutTests {
     /// The page on a port of this machine, with a browser. The steps wait for the browser, on their
     /// own thread.
     func visit(
-        _ looks: PageLooks = .standard,
+        _ looks: PageLooks = .standard, requiredLevel: SignInLevel = .any, recoveryDays: Int = 0,
         _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
     ) async throws {
         let port = Int(try FreePort.next())
         let url = "http://localhost:\(port)"
-        try await PortalFixture.with(url: url, looks: looks) { fixture in
+        try await PortalFixture.with(
+            url: url, requiredLevel: requiredLevel, recoveryDays: recoveryDays, looks: looks
+        ) { fixture in
             try await fixture.serving(port: port) {
                 try await onThread {
                     let browser = try Chromium()
@@ -58,13 +60,13 @@ struct PageLayoutTests {
         }
     }
 
-    private static func look(_ browser: Chromium, _ name: String, _ language: String) throws {
+    static func look(_ browser: Chromium, _ name: String, _ language: String) throws {
         let findings = try PageLook(browser).findings("me-\(name)", language)
         #expect(findings == [], "\(findings.joined(separator: "\n"))")
     }
 
     /// By code, like a person.
-    private static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws
+    static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws
     {
         try browser.open("\(url)/me/sign-in")
         try browser.type("anna@home.example", into: "#email")

@@ -86,7 +86,7 @@ final class PortalFixture: Sendable {
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100),
         signIn: SignInLimits = .standard,
-        signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any,
+        signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any, recoveryDays: Int = 0,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil,
         passkeyRoots: [Certificate] = [],
         database: (any Database)? = nil, beside first: PortalFixture? = nil
@@ -129,7 +129,7 @@ final class PortalFixture: Sendable {
             monotonic: { [time] in Double(time.now - Self.start) },
             provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer),
             signUp: signUp ?? .closed,
-            requiredLevel: requiredLevel, limits: signIn,
+            requiredLevel: requiredLevel, recoveryDays: recoveryDays, limits: signIn,
             looks: looks, deletionDays: deletionDays,
             upstream: upstream.map { [time, log] in
                 UpstreamProvider($0, now: { time.now }, logger: log.logger)
@@ -205,13 +205,13 @@ final class PortalFixture: Sendable {
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100),
         signIn: SignInLimits = .standard,
-        signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any,
+        signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any, recoveryDays: Int = 0,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil,
         passkeyRoots: [Certificate] = [], _ body: (PortalFixture) async throws -> Void
     ) async throws {
         let fixture = try PortalFixture(
             url: url, limits: limits, signIn: signIn, signUp: signUp, requiredLevel: requiredLevel,
-            looks: looks, deletionDays: deletionDays,
+            recoveryDays: recoveryDays, looks: looks, deletionDays: deletionDays,
             upstream: upstream, passkeyRoots: passkeyRoots)
         do { try await body(fixture) } catch {
             fixture.stop()

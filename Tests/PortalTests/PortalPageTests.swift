@@ -471,7 +471,8 @@ import Testing
             "outbox": "in events_to_teams",
             "account_transfers": "in moves_to_other_teams", "refresh_tokens": "in sign_ins",
             "authorization_codes": "in sign_ins_under_way",
-            "tombstones": "in earlier_accounts",
+            "tombstones": "in earlier_accounts", "authenticators": "in authenticator_app",
+            "recovery_waits": "in sign_in_without_second_factor",
         ]
         let fixture = try PortalFixture()
         defer { fixture.stop() }

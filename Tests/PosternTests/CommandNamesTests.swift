@@ -115,4 +115,15 @@ import Testing
         }
         #expect(count > 100)
     }
+
+    /// People type `help` after a noun too.
+    @Test(arguments: [
+        (["team", "help", "add"], ["help", "team", "add"]), (["team", "help"], ["help", "team"]),
+        (["app", "secret", "help", "issue"], ["help", "app", "secret", "issue"]),
+        (["help", "team"], ["help", "team"]), (["team", "add", "help"], ["team", "add", "help"]),
+        (["list", "create", "help"], ["list", "create", "help"]), (["help"], ["help"]), ([], []),
+    ])
+    func help_afterANoun_isMovedToTheFront(typed: [String], read: [String]) {
+        #expect(CommandNames.withHelpFirst(typed, below: Postern.self) == read)
+    }
 }

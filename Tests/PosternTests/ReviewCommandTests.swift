@@ -95,7 +95,7 @@ import Testing
         try runner.fail("review", "show", "rd_x", status: 66, saying: "no decision has the id rd_x")
         try runner.fail(
             "review", "note", decision, "mail jane@home.example", status: 65,
-            saying: "a note holds no addresses")
+            saying: "a note must not contain an address")
         try runner.fail(
             "review", "snooze", decision, "--until", "30d", status: 64, saying: "Give a --reason")
         try runner.fail(

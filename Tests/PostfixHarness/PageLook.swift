@@ -68,6 +68,7 @@ package struct PageLook {
     private static let compared: Set = [
         "me-door", "me-addresses-one", "me-address-written", "me-inboxes", "me-security", "me-data",
         "me-delete", "me-not-found",
+        "me-second-factor", "me-new-factor",
         "mail-sign-in", "mail-refusals",
     ]
 

@@ -72,7 +72,7 @@ final class RunningSandbox {
         for (path, body, text) in [
             ("clock", #"{"advance": 1, "offset": 2}"#, "either advance or offset"),
             ("clock", #"{"advance": 9223372036854775807}"#, "ten years"),
-            ("settings", #"{"auto": "nobody"}"#, "no such user"),
+            ("settings", #"{"auto": "nobody"}"#, "does not exist or was deleted"),
             ("settings", #"{"auto": "anna", "ask": true}"#, "only one"),
             ("settings", #"{"booleans": "yes"}"#, "boolean, string"),
             ("failures", #"{"on": "keys", "failure": "replay"}"#, "cannot happen at keys"),

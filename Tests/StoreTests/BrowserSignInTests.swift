@@ -384,6 +384,23 @@ import WebAuthn
                     isRequired: true))
     }
 
+    @Test(arguments: Engine.all) func recoveryCode_sameManyTimes_isTakenOnce(
+        _ engine: Engine
+    ) async throws {
+        let test = try anna(engine)
+        let (session, _, now) = try withAuthenticator(test)
+        let codes = try test.store.recoveryCodes.renew(user: "anna", Self.change)
+        let taken = Mutex(0)
+        let step: @Sendable () throws -> Void = {
+            let isTaken = try test.store.recoveryCodes.use(
+                session: session, code: codes[0], now: now)
+            if isTaken { taken.withLock { $0 += 1 } }
+        }
+        try await together(Array(repeating: step, count: 8))
+        #expect(taken.withLock { $0 } == 1)
+        #expect(try test.store.recoveryCodes.left(user: "anna") == RecoveryCodeRepository.count - 1)
+    }
+
     @Test(arguments: Engine.all) func user_deleted_losesSessionsPasskeysAndCodes(
         _ engine: Engine
     ) throws {
@@ -394,12 +411,13 @@ import WebAuthn
             try test.store.passkeys.challenge(.get, browser: "b", now: Self.now)
         )
         _ = try withAuthenticator(test)
+        _ = try test.store.recoveryCodes.renew(user: "anna", Self.change)
         try test.store.users.remove("anna", Self.change)
         #expect(
             try test.store.page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now)
                 == nil)
         #expect(!isSession(try signIn(test, made, challenge: challenge)))
-        for table in ["passkeys", "authenticators", "page_sessions", "page_links", "page_codes"] {
+        for table in ["passkeys", "authenticators", "recovery_codes", "page_sessions", "page_links", "page_codes"] {
             #expect(
                 try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 0, "\(table)")
         }

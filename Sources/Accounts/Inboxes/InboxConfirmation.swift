@@ -63,6 +63,9 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case newBrowser = "new-browser"
     case newPasskey = "new-passkey"
     case newAuthenticator = "new-authenticator"
+    case recoveryCodeUsed = "recovery-code-used"
+    /// Someone waits to sign in without the user's second factor.
+    case recoveryBegun = "recovery-begun"
     /// The operator removed the user's second factors.
     case recovery
     case plannedDeletion = "planned-deletion"

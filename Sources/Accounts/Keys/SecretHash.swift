@@ -32,6 +32,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case userHandle = "user handle"
         /// A new authenticator app, until its first code is entered.
         case authenticator
+        case recoveryCode = "recovery code"
+        case recoveryWait = "recovery wait"
         case attestationChallenge = "attestation challenge"
         case clientSecret = "client secret"
         case clientAssertion = "client assertion"

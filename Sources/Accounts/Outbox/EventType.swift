@@ -121,13 +121,14 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             Facts(
                 .account, SecurityEventURI.credentialChange,
                 stream:
-                    "a passkey was added (`create`) or removed (`delete`). `credential_type` is `fido2-platform` for one that is "
-                    + "synced, `fido2-roaming` for one that is bound to a device")
+                    "a passkey or an authenticator app was added (`create`) or removed (`delete`). `credential_type` is "
+                    + "`fido2-platform` for a passkey that is synced, `fido2-roaming` for one that is bound to a device, `app` "
+                    + "for an authenticator app")
         case .assuranceLevelChange:
             Facts(
                 .account, SecurityEventURI.assuranceLevelChange,
                 stream:
-                    "`namespace` is `postern`; `phr` with the first passkey, `mail` without one: as in `acr` of identity tokens"
+                    "`namespace` is `postern`; `phr` with a passkey, `mfa` with an authenticator app, `mail` without either: as in `acr` of identity tokens"
             )
         case .inboxSuspended:
             Facts(

@@ -181,6 +181,8 @@ package struct NoticeTemplates: Sendable {
         case .newBrowser: (Embedded.new_browser_txt, Embedded.new_browser_html)
         case .newPasskey: (Embedded.new_passkey_txt, Embedded.new_passkey_html)
         case .newAuthenticator: (Embedded.new_authenticator_txt, Embedded.new_authenticator_html)
+        case .recoveryBegun: (Embedded.recovery_begun_txt, Embedded.recovery_begun_html)
+        case .recoveryCodeUsed: (Embedded.recovery_code_used_txt, Embedded.recovery_code_used_html)
         case .recovery: (Embedded.recovery_txt, Embedded.recovery_html)
         case .plannedDeletion: (Embedded.planned_deletion_txt, Embedded.planned_deletion_html)
         case .refusals: (Embedded.refusals_txt, Embedded.refusals_html)

@@ -95,7 +95,7 @@ package struct ServiceParts: Sendable {
             tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet,
             signUp: provider.signUp,
-            requiredLevel: provider.level, limits: provider.limits,
+            requiredLevel: provider.level, recoveryDays: provider.recoveryDays, limits: provider.limits,
             looks: PageLooks(
                 colours: installation.configuration.pageColours,
                 logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path),

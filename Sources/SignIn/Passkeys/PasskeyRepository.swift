@@ -182,9 +182,7 @@ package struct PasskeyRepository: Sendable {
             {
                 let app = try connection.row(
                     "SELECT user_id FROM authenticators WHERE user_id = \(user)")
-                if app == nil {
-                    try connection.run("UPDATE users SET two_factor = 0 WHERE id = \(user)")
-                }
+                if app == nil { try connection.endTwoFactors(user: user) }
                 let level = app == nil ? "mail" : "mfa"
                 try tracker.note(
                     .assuranceLevelChange, of: .user(user), detail: "phr \(level) decrease")

@@ -154,7 +154,7 @@ package struct AuthenticatorRepository: Sendable {
             try connection.audit(change, "authenticator.remove", "user:\(id)")
             try tracker.note(.credentialChange, of: .user(user), detail: "delete app")
             if try !hasPasskey(connection, user) {
-                try connection.run("UPDATE users SET two_factor = 0 WHERE id = \(user)")
+                try connection.endTwoFactors(user: user)
                 try tracker.note(
                     .assuranceLevelChange, of: .user(user), detail: "mfa mail decrease")
             }
@@ -187,10 +187,24 @@ package struct AuthenticatorRepository: Sendable {
     /// Removes the authenticator app and all passkeys of a user who lost them, and ends all
     /// sessions. The user signs in by a code to an inbox then, and makes a new second
     /// factor where one is required.
-    /// - Parameter reason: for the audit.
-    package func recover(user id: String, reason: String, _ change: Change) throws(StoreFailure) {
+    /// - Parameters:
+    ///   - reason: for the audit.
+    ///   - waitBefore: only if a wait of the user ended by then, in seconds since 1970; nil for the
+    ///     administrator, who decides without one.
+    /// - Throws: `unmet` if there is no such wait.
+    package func recover(
+        user id: String, reason: String, _ change: Change, waitBefore: Int64? = nil
+    ) throws(StoreFailure) {
         try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
+            let waits = try connection.run(
+                """
+                DELETE FROM recovery_waits WHERE user_id = \(user)
+                    AND (CAST(\(waitBefore) AS BIGINT) IS NULL OR ends_at <= \(waitBefore))
+                """)
+            guard waitBefore == nil || waits == 1 else {
+                throw .refused(.unmet, "the wait has not ended, or was stopped")
+            }
             let apps = try connection.run("DELETE FROM authenticators WHERE user_id = \(user)")
             let passkeys = try connection.rows(
                 "DELETE FROM passkeys WHERE user_id = \(user) RETURNING backup_eligible")
@@ -209,9 +223,9 @@ package struct AuthenticatorRepository: Sendable {
             try tracker.note(.sessionRevoked, of: .user(user))
             try connection.endSessions("user_id = \(user)", now: change.now)
             try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
+            try connection.endTwoFactors(user: user)
             try connection.run(
-                "UPDATE users SET two_factor = 0, browser_generation = browser_generation + 1 WHERE id = \(user)"
-            )
+                "UPDATE users SET browser_generation = browser_generation + 1 WHERE id = \(user)")
             try connection.audit(change, "user.recover", "user:\(id)", reason)
         }
     }

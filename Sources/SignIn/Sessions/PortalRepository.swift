@@ -88,6 +88,9 @@ package struct PageSession: Sendable, Hashable {
     package let deletesAt: Int64?
     /// Whether every sign-in of the user needs two factors.
     package let needsTwoFactors: Bool
+    /// When a wait for signing in without the second factor ends, in seconds since 1970; nil if
+    /// none was begun.
+    package let recoveryEndsAt: Int64?
 
     /// How surely the user signed in.
     package var level: SignInLevel { authentication.level }
@@ -389,8 +392,9 @@ package struct PortalRepository: Sendable {
         let row = try database.row(
             """
             SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, s.second_at, u.deletes_at,
-                u.two_factor
+                u.two_factor, w.ends_at
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
+                LEFT JOIN recovery_waits w ON w.user_id = u.id AND w.ends_at > \(now - RecoveryWaitRepository.patience)
             WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - lifetime.idle)
             """)
         guard let row else { return nil }
@@ -412,7 +416,8 @@ package struct PortalRepository: Sendable {
             authentication: method.authentication(
                 Set((said ?? "").split(separator: " ").map(String.init)), hasSecond: secondAt != nil
             ),
-            deletesAt: row["deletes_at"], needsTwoFactors: row["two_factor"])
+            deletesAt: row["deletes_at"], needsTwoFactors: row["two_factor"],
+            recoveryEndsAt: row["ends_at"])
     }
 
     /// The valid sessions of a user, the newest first.

@@ -70,7 +70,7 @@ package() {
 # a page for users.
 doctor() {
     command postern doctor >/tmp/doctor.log || [ $? = 1 ]
-    ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|no page at which|^$' /tmp/doctor.log
+    ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|no page is configured|^$' /tmp/doctor.log
 }
 own_user() {
     id postern >/dev/null 2>&1 || useradd --system --home-dir /var/lib/postern --shell /usr/sbin/nologin postern

@@ -113,6 +113,22 @@ CREATE TABLE authenticators (
     last_used_at {int}
 ) {strict};
 
+-- Recovery codes, each good in place of a second factor once. They belong to users who have one.
+CREATE TABLE recovery_codes (
+    user_id {int} NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    code_hash {bytes} NOT NULL,
+    created_at {int} NOT NULL,
+    PRIMARY KEY (user_id, code_hash)
+) {clustered};
+
+-- Waits after which users who lost their second factor sign in without it. `stop_hash`: of the link that stops the wait.
+CREATE TABLE recovery_waits (
+    user_id {int} NOT NULL PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
+    stop_hash {bytes} NOT NULL UNIQUE,
+    begun_at {int} NOT NULL,
+    ends_at {int} NOT NULL
+) {strict};
+
 -- Users who sign in with the operator's OpenID provider. Issuer and subject identify the user, never an address.
 CREATE TABLE upstream_identities (
     id {id},

@@ -7,7 +7,7 @@ struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "team",
         abstract:
-            "Add, list, show, rename and remove teams, and read the complaints about their mail.",
+            "Add, list, show, rename and remove teams, set how surely their users sign in, and read complaints.",
         subcommands: [
             Add.self, Rename.self, List.self, Show.self, SignInLevelCommand.self, Complaints.self,
             Remove.self,

@@ -109,6 +109,9 @@ package struct PortalPage: RouteModule {
         cookies = PortalCookies(isSecure: url.hasPrefix("https://"))
     }
 
+    /// Whether users make and use passkeys here.
+    package var hasPasskeys: Bool { passkeyHost != nil }
+
     package func addRoutes(to routes: Routes) {
         asset(routes, "/me/style.css", "text/css; charset=utf-8", views.style.css.utf8)
         asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon.utf8)
@@ -239,7 +242,7 @@ package struct PortalPage: RouteModule {
     ]
     private static let steps = [
         sheetPath, "/me/sign-in", "/me/sent", "/me/offer", secondPath, authenticatorPath,
-        "/me/new-factor",
+        "/me/new-factor", "/me/change",
     ]
 
     /// The page that contains the form for a path; nil if the path is not known. The parts of the
@@ -251,7 +254,8 @@ package struct PortalPage: RouteModule {
         switch parts[1] {
         case "addresses": return parts.count > 3 ? "/me/addresses/\(parts[2])" : nil
         case "inboxes": return "/me/inboxes"
-        case "passkeys", "sessions", "authenticator", "two-factors", "recovery-codes": return "/me/security"
+        case "passkeys", "sessions", "authenticator", "two-factors", "recovery-codes":
+            return "/me/security"
         default: return nil
         }
     }

@@ -75,6 +75,8 @@ struct SecurityView: PageView {
     let newPasskey: NewPasskey?
     /// Whether there is a passkey, or can be one.
     let showsPasskeys: Bool
+    /// Whether the user must show the second factor before they change how they sign in.
+    let mustShowFactor: Bool
     let toldOfFactors: String?
     let authenticator: Authenticator?
     /// Whether every sign-in of the user needs two factors.
@@ -207,6 +209,8 @@ extension PortalPage {
                 sessions: try store.page.sessions(user: session.userID, now: now()),
                 signIns: try store.page.signIns(user: session.userID),
                 codes: try store.recoveryCodes.left(user: session.userID),
+                mayChange: try mayChangeFactors(session),
+                highest: try store.signInLevels.highest(user: session.userID),
                 factors: try store.authenticators.factors(
                     user: session.userID, host: relyingParty?.id)
             )
@@ -215,7 +219,7 @@ extension PortalPage {
         let ceremony =
             upstream?.settings.isOnly == true
             ? nil : try request.sessionToken.flatMap { try self.ceremony(.create, browser: $0) }
-        let newPasskey = try await self.newPasskey(session, ceremony)
+        let newPasskey = found.mayChange ? try await self.newPasskey(session, ceremony) : nil
         let view = SecurityView(
             problem: problem, toldOfPasskeys: request.notice(.passkeys),
             toldOfSessions: request.notice(.sessions),
@@ -226,6 +230,7 @@ extension PortalPage {
                     used: passkey.lastUsedAt.map(words.date), isBackedUp: passkey.isBackedUp,
                     elsewhere: isOfThisHost(passkey) ? nil : passkey.host)
             }, newPasskey: newPasskey, showsPasskeys: newPasskey != nil || !found.passkeys.isEmpty,
+            mustShowFactor: !found.mayChange,
             toldOfFactors: request.notice(.factors),
             authenticator: found.factors.authenticatorSince.map { since in
                 SecurityView.Authenticator(
@@ -233,9 +238,10 @@ extension PortalPage {
                     used: found.factors.authenticatorUsedAt.map(words.date))
             }, needsTwoFactors: level(for: session) > .any,
             recoveryCodes: found.factors.isEmpty || level(for: session) == .any
-                ? nil : SecurityView.RecoveryCodes(left: String(found.codes), isEmpty: found.codes == 0),
+                ? nil
+                : SecurityView.RecoveryCodes(left: String(found.codes), isEmpty: found.codes == 0),
             canChoose: found.factors.authenticatorSince == nil && found.factors.passkeys > 0
-                && requiredLevel == .any,
+                && max(requiredLevel, found.highest) == .any,
             sessions: found.sessions.map {
                 SecurityView.Session(
                     number: $0.number, isThis: $0.number == session.number,
@@ -287,6 +293,7 @@ extension PortalPage {
     func offerPasskey(_ request: PortalRequest) async throws -> Response {
         let onward = request.handle.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me"
         guard let token = request.sessionToken, let session = try await session(request),
+            passkeyHost != nil, try await pool.run({ try mayChangeFactors(session) }),
             let ceremony = try ceremony(.create, browser: token)
         else { return request.redirect(onward) }
         let (inbox, known) = try await pool.run {
@@ -344,10 +351,9 @@ extension PortalPage {
         )
         let (challenge, name) = (try octets(request, "challenge"), request.typed("name"))
         let change = Self.change(session, now())
-        let factors = try await pool.run {
-            try store.authenticators.factors(user: session.userID, host: relyingParty.id)
+        guard try await pool.run({ try mayChangeFactors(session) }), passkeyHost != nil else {
+            return request.redirect(appStep(request) ?? "/me/change")
         }
-        guard mayChangeFactors(session, factors) else { return request.redirect(Self.secondPath) }
         do {
             try await pool.run {
                 try store.passkeys.add(
@@ -356,21 +362,30 @@ extension PortalPage {
                     challenge: challenge, browser: token, name: name, roots: passkeyRoots, change)
             }
             try await tell(session.userID, .newPasskey, in: request.language)
-            // The offer was made while the user signed in to an app: the redirect leads back to the
-            // app's request.
-            if let handle = request.form["request"]?.text, handle.utf8.count <= 64,
-                Base64URL.decode(handle.utf8) != nil
-            {
-                return request.redirect("\(Self.sheetPath)?request=\(handle)")
-            }
+            if let step = appStep(request) { return request.redirect(step) }
             return request.redirect("/me/security", told: .passkeyAdded)
         } catch let refusal as StoreFailure where refusal.isRefusal {
+            // The page of the user's settings is not for a session that is not sure enough for it.
+            guard session.level >= level(for: session) else {
+                return request.redirect(appStep(request) ?? Self.secondPath)
+            }
             return try await showSecurity(
                 request, session, problem: request.sentence(refusal), status: .unprocessableContent)
         }
     }
 
+    /// The next step of the app's request that a form belongs to; nil if it belongs to none.
+    private func appStep(_ request: PortalRequest) -> String? {
+        guard let handle = request.form["request"]?.text, handle.utf8.count <= 64,
+            Base64URL.decode(handle.utf8) != nil
+        else { return nil }
+        return "\(Self.sheetPath)?request=\(handle)"
+    }
+
     func removePasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        guard try await pool.run({ try mayChangeFactors(session) }) else {
+            return request.redirect("/me/change")
+        }
         let (number, change) = (try request.number("passkey"), Self.change(session, now()))
         try await pool.run {
             try store.passkeys.remove(user: session.userID, number: number, change)

@@ -101,6 +101,7 @@ extension PortalPage {
     func addSecondFactorRoutes(to routes: Routes) {
         step(routes, .get, "/me/second") { try await showSecond($0) }
         step(routes, .post, "/me/second") { try await once($0) { try await useSecond($0) } }
+        step(routes, .get, "/me/change") { try await showChange($0) }
         step(routes, .get, "/me/new-factor") { try await showNewFactor($0) }
         step(routes, .get, "/me/authenticator") { try await showAuthenticator($0) }
         step(routes, .post, "/me/authenticator") {
@@ -136,18 +137,34 @@ extension PortalPage {
             try store.signInLevels.level(clientID: sheet.request.clientID))
     }
 
-    /// Whether a session may change how its user signs in: with two factors, where
-    /// the user has a second one.
-    func mayChangeFactors(_ session: PageSession, _ factors: SecondFactors) -> Bool {
-        factors.isEmpty || session.level >= min(level(for: session), .twoFactor)
+    /// Whether a session may change how its user signs in. Whoever has a second factor must have
+    /// shown it, and a passkey if an app wants one; a recovery code stands in for both. Factors
+    /// that do not work here, as after a change of the host, protect like others.
+    /// - Parameter level: the highest level that applies to the user.
+    func mayChangeFactors(
+        _ session: PageSession, _ factors: SecondFactors, for level: SignInLevel
+    ) -> Bool {
+        if session.isRecovered { return true }
+        guard !factors.isEmpty else {
+            return !session.needsTwoFactors || session.level >= .twoFactor
+        }
+        let needsPasskey = factors.passkeys > 0 && level == .passkey
+        return session.level >= (needsPasskey ? .passkey : .twoFactor)
     }
 
-    private func secondFactors(_ session: PageSession) throws -> SecondFactors {
+    /// The same, with what the store has of the user. Blocks.
+    func mayChangeFactors(_ session: PageSession) throws -> Bool {
+        mayChangeFactors(
+            session, try secondFactors(session),
+            for: max(requiredLevel, try store.signInLevels.highest(user: session.userID)))
+    }
+
+    func secondFactors(_ session: PageSession) throws -> SecondFactors {
         try store.authenticators.factors(user: session.userID, host: passkeyHost)
     }
 
     /// The host of passkeys that are made and used here; nil if there are none.
-    private var passkeyHost: String? { upstream?.settings.isOnly == true ? nil : relyingParty?.id }
+    var passkeyHost: String? { upstream?.settings.isOnly == true ? nil : relyingParty?.id }
 
     private func onward(_ request: PortalRequest) -> String {
         request.sheet == nil ? "/me" : request.step(Self.sheetPath)
@@ -169,11 +186,33 @@ extension PortalPage {
             )
         }
         guard session.level < level else { return request.redirect(onward(request)) }
-        if !mayChangeFactors(session, factors) || Self.isEnough(factors, for: level) {
+        if !mayChangeFactors(session, factors, for: level) || Self.isEnough(factors, for: level) {
             return try await askForSecond(
                 request, session, factors, level, team: team, problem: problem, status: status)
         }
         return try await newFactor(request, session, level, team: team, token)
+    }
+
+    /// Where a session goes that must show the second factor before it changes one.
+    func changePath(_ request: PortalRequest) -> String {
+        request.sheet == nil ? "/me/change" : request.step(Self.secondPath)
+    }
+
+    /// Asks for the second factor of a user who wants to change how they sign in.
+    private func showChange(_ request: PortalRequest) async throws -> Response {
+        guard request.sessionToken != nil, let session = try await session(request) else {
+            return request.redirect("/me/sign-in")
+        }
+        let (factors, mayChange, highest) = try await pool.run {
+            (
+                try secondFactors(session), try mayChangeFactors(session),
+                try store.signInLevels.highest(user: session.userID)
+            )
+        }
+        guard !mayChange else { return request.redirect("/me/security") }
+        return try await askForSecond(
+            request, session, factors, max(.twoFactor, requiredLevel, highest), team: nil,
+            problem: nil, status: .ok)
     }
 
     /// Another factor for a user who cannot use the old one, and signed in by another way that is
@@ -190,7 +229,7 @@ extension PortalPage {
             )
         }
         guard session.level < level else { return request.redirect(onward(request)) }
-        guard mayChangeFactors(session, factors) else {
+        guard mayChangeFactors(session, factors, for: level) else {
             return request.redirect(request.step(Self.secondPath))
         }
         return try await newFactor(request, session, level, team: team, token)
@@ -273,14 +312,22 @@ extension PortalPage {
                 status: .unprocessableContent)
         }
         // The same wrong code, of a second press of the button, is no second try.
+        let kept = cookies.value(PortalCookies.known, in: request.request.headers)
+        let known = try await pool.run { try store.page.knownBrowser(user: session.userID) }
+        let isKnown = kept?.hasSameOctets(as: known) == true
         let result: AuthenticatorResult =
             request.repetition == .refused
             ? .wrong
             : try await pool.run {
-                try store.authenticators.prove(session: session, code: code, now: now())
+                try store.authenticators.prove(
+                    session: session, code: code, isKnown: isKnown, now: now())
             }
         switch result {
-        case .accepted, .none: return request.redirect(onward(request))
+        case .accepted:
+            return request.redirect(
+                onward(request),
+                cookies: [cookies.set(PortalCookies.known, known, age: PortalCookies.knownAge)])
+        case .none: return request.redirect(onward(request))
         case .wrong:
             return try await showSecond(
                 request,
@@ -349,7 +396,7 @@ extension PortalPage {
     private func recoveryWait(
         _ request: PortalRequest, _ session: PageSession
     ) -> SecondFactorView.RecoveryWait? {
-        guard recoveryDays > 0, session.level < .twoFactor, session.needsTwoFactors else { return nil }
+        guard recoveryDays > 0, session.level < .twoFactor else { return nil }
         return SecondFactorView.RecoveryWait(
             days: request.language.text("{n} days", count: recoveryDays),
             endsOn: session.recoveryEndsAt.map(request.words.date),
@@ -361,19 +408,24 @@ extension PortalPage {
         guard let token = request.sessionToken,
             PortalCSRF.matches(request.form["csrf"], token), recoveryDays > 0
         else { return nil }
-        let session = try await session(request)
-        return session.flatMap { $0.needsTwoFactors ? $0 : nil }
+        guard let session = try await session(request) else { return nil }
+        let factors = try await pool.run { try secondFactors(session) }
+        return session.needsTwoFactors || !factors.isEmpty ? session : nil
     }
 
     private func beginRecovery(_ request: PortalRequest) async throws -> Response {
         let back = request.step(Self.secondPath)
-        guard let session = try await recoverySession(request) else { return request.redirect(back) }
+        guard let session = try await recoverySession(request) else {
+            return request.redirect(back)
+        }
         let change = Self.change(session, now())
         let begun = try await pool.run {
             try store.recoveryWaits.begin(user: session.userID, days: recoveryDays, change)
         }
         if let begun {
-            let (day, link) = (request.words.date(begun.endsAt), "\(origin)/me/recovery/\(begun.token)")
+            let (day, link) = (
+                request.words.date(begun.endsAt), "\(origin)/me/recovery/\(begun.token)"
+            )
             try await tellEveryInbox(of: session.userID, .recoveryBegun, in: request.language) {
                 $0.day = day
                 $0.link = link
@@ -442,9 +494,9 @@ extension PortalPage {
         guard let token = request.sessionToken, let session = try await session(request) else {
             return request.redirect(request.step("/me/sign-in"))
         }
-        let (factors, inbox) = try await pool.run {
+        let (factors, mayChange, inbox) = try await pool.run {
             (
-                try secondFactors(session),
+                try secondFactors(session), try mayChangeFactors(session),
                 try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber))
             )
         }
@@ -452,9 +504,7 @@ extension PortalPage {
             return request.redirect(
                 request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
         }
-        guard mayChangeFactors(session, factors) else {
-            return request.redirect(request.step(Self.secondPath))
-        }
+        guard mayChange else { return request.redirect(changePath(request)) }
         let (secret, sealed) =
             try old ?? store.authenticators.newSecret(session: session, now: now())
         let service = mailer.settings.service
@@ -492,12 +542,14 @@ extension PortalPage {
         guard PortalCSRF.matches(request.form["csrf"], token) else {
             return request.redirect(again)
         }
-        let factors = try await pool.run { try secondFactors(session) }
+        let (factors, mayChange) = try await pool.run {
+            (try secondFactors(session), try mayChangeFactors(session))
+        }
         let onward = request.sheet == nil ? "/me/security" : request.step(Self.sheetPath)
         if request.repetition == .done, factors.authenticatorSince != nil {
             return try await showRecoveryCodes(request, session, onward: onward)
         }
-        guard factors.authenticatorSince == nil, mayChangeFactors(session, factors) else {
+        guard factors.authenticatorSince == nil, mayChange else {
             return request.redirect(again)
         }
         let (sealed, code, time) = (request.typed("secret"), request.typed("code"), now())
@@ -521,6 +573,9 @@ extension PortalPage {
     private func removeAuthenticator(
         _ request: PortalRequest, _ session: PageSession
     ) async throws -> Response {
+        guard try await pool.run({ try mayChangeFactors(session) }) else {
+            return request.redirect("/me/change")
+        }
         let change = Self.change(session, now())
         try await pool.run { try store.authenticators.remove(user: session.userID, change) }
         return request.redirect("/me/security", told: .authenticatorRemoved)
@@ -533,6 +588,9 @@ extension PortalPage {
             ["on", "off"].contains(where: { $0.hasSameOctets(as: state) })
         else {
             throw PortalRefusal.notFound
+        }
+        guard try await pool.run({ try mayChangeFactors(session) }) else {
+            return request.redirect("/me/change")
         }
         let (isOn, change) = (state.hasSameOctets(as: "on"), Self.change(session, now()))
         try await pool.run { try store.authenticators.require(isOn, user: session.userID, change) }

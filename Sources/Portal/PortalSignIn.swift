@@ -367,7 +367,7 @@ extension PortalPage {
     func enter(
         _ request: PortalRequest, _ session: String, sheet: String? = nil
     ) async throws -> Response {
-        let known = try await tell(of: session, request)
+        let (known, isSure) = try await tell(of: session, request)
         let asked = provider == nil ? nil : request.handle ?? sheet
         if let browser = BrowserName(userAgent: request.request.headers[.userAgent]) {
             try await pool.run { try store.page.note(browser, ofSession: session) }
@@ -381,28 +381,33 @@ extension PortalPage {
             cookies: [
                 cookies.set(PortalCookies.session, session, age: store.sessions.total),
                 cookies.set(PortalCookies.browser, try newToken(), age: 86_400),
-                cookies.set(PortalCookies.known, known, age: PortalCookies.knownAge),
-            ] + cookies.removeSealed(in: request.request.headers))
+            ]
+                + (isSure
+                    ? [cookies.set(PortalCookies.known, known, age: PortalCookies.knownAge)] : [])
+                + cookies.removeSealed(in: request.request.headers))
     }
 
     /// Notifies the default inbox of a session in a new browser, unless the user signed in
     /// by a message to that inbox.
     /// - Returns: the value that the browser stores.
-    private func tell(of token: String, _ request: PortalRequest) async throws -> String {
+    private func tell(
+        of token: String, _ request: PortalRequest
+    ) async throws -> (known: String, isSure: Bool) {
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
         let language = request.language
-        let (known, inbox) = try await pool.run {
+        let (known, isSure, inbox) = try await pool.run {
             guard let session = try store.page.session(token, now: now()) else {
                 throw PortalRefusal.foreign
             }
             let known = try store.page.knownBrowser(user: session.userID)
             try store.users.setLanguage(of: session.userID, language.tag)
-            guard kept != known else { return (known, nil as InboxAddress?) }
+            let isSure = session.level >= level(for: session)
+            guard kept != known else { return (known, isSure, nil as InboxAddress?) }
             let inbox = try store.inboxes.inboxes(user: session.userID).first {
                 $0.isDefault && $0.isVerified
             }
             return (
-                known,
+                known, isSure,
                 session.method == .mail && inbox?.number == session.inboxNumber
                     ? nil : inbox?.address
             )
@@ -412,11 +417,13 @@ extension PortalPage {
                 try mailer.tell(.newBrowser, to: inbox, in: language, now: now())
             }
         }
-        return known
+        return (known, isSure)
     }
 
     func signOut(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let everywhere = request.form["everywhere"] == "yes"
+        // A session that must still show its second factor ends itself only.
+        let everywhere =
+            request.form["everywhere"] == "yes" && session.level >= level(for: session)
         let time = now()
         try await pool.run { try store.page.signOut(session, everywhere: everywhere, now: time) }
         return request.redirect(

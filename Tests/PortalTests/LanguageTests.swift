@@ -286,7 +286,10 @@ import Testing
         ("fr.json", #"{"texts": {"{n} hours": {"one": 1, "other": "{n} h"}}}"#, "plural form"),
         ("fr.json", #"{"texts": {"{n} hours": {"on": "h", "other": "{n} h"}}}"#, "plural form"),
         ("fr.json", #"{"texts": {"{n} hours": {"other": "h"}}}"#, "placeholders differ"),
-        ("fr.json", #"{"texts": {"{n} hours": {"one": "<b>", "other": "{n} h"}}}"#, "placeholders differ"),
+        (
+            "fr.json", #"{"texts": {"{n} hours": {"one": "<b>", "other": "{n} h"}}}"#,
+            "placeholders differ"
+        ),
     ]) func catalogue_unusable_isRefusedWithReason(
         _ name: String, _ text: String, _ expected: String
     ) {

@@ -66,8 +66,7 @@ struct PageLayoutTests {
     }
 
     /// By code, like a person.
-    static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws
-    {
+    static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws {
         try browser.open("\(url)/me/sign-in")
         try browser.type("anna@home.example", into: "#email")
         try browser.click("form[action='/me/sign-in'] button")

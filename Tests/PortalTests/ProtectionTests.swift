@@ -150,10 +150,11 @@ import Testing
             }
             #expect(
                 Set(open) == [
-                    "GET /me/second", "POST /me/second", "GET /me/new-factor",
+                    "GET /me/second", "POST /me/second", "GET /me/change", "GET /me/new-factor",
                     "GET /me/authenticator", "POST /me/authenticator", "POST /me/recovery",
                     "POST /me/recovery/finish", "GET /me/recovery/{token}",
-                    "POST /me/recovery/{token}", "GET /", "GET /me/style.css", "GET /me/mark.svg", "GET /me/page.js",
+                    "POST /me/recovery/{token}", "GET /", "GET /me/style.css", "GET /me/mark.svg",
+                    "GET /me/page.js",
                     "GET /me/data/schema.json",
                     "GET /me/icons/{client_id}", "GET /.well-known/passkey-endpoints",
                     "GET /me/sign-in", "POST /me/sign-in",

@@ -85,7 +85,7 @@ package struct PageLook {
         if tag != language || direction != (language == "ar" ? "rtl" : "ltr") {
             note("it says \(tag ?? "nothing"), \(direction ?? "nothing")")
         }
-        let isCompared = Self.compared.contains(name) && language != "de"
+        let isCompared = Self.compared.contains(name) && ["en", "ar"].contains(language)
         let variants =
             Self.all ? Variant.all : isCompared || language == "en" ? Variant.usual : [.narrow]
         for variant in variants {

@@ -60,7 +60,9 @@ extension SignInRoutes {
         let (name, asked) = (body.name.map(\.person), pending?.request)
         let (answer, ticket) = try await parts.run { [statuses, settings] store in
             var authorization = authorization
-            let level = max(settings.level, try store.signInLevels.level(clientID: clientID))
+            let level = max(
+                settings.level, try store.signInLevels.level(clientID: clientID),
+                AuthenticationClass.level(asked?.contextClasses ?? []))
             guard authorization.method.level >= level else {
                 throw Problem.conflict(
                     "the app requires \(level.rawValue): let the user sign in so, and say it by amr (mfa) and acr (phr for a passkey)"

@@ -49,7 +49,8 @@ extension SignInRoutes {
         }
         if settings.isPageBuiltIn {
             document["acr_values_supported"] = .array(
-                AuthenticationClass.allCases.map { .string($0.rawValue) })
+                AuthenticationClass.allCases
+                    .filter { $0 != .passkey || settings.hasPasskeys }.map { .string($0.rawValue) })
         }
         document["grant_types_supported"] = list(
             "authorization_code", "refresh_token", "client_credentials")

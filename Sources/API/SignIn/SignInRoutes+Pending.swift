@@ -70,7 +70,10 @@ extension SignInRoutes {
         object["user_hint"] = pending.subjectHint.map(JSONValue.string)
         object["ui_locales"] = list(asked.uiLocales)
         object["acr_values"] = list(asked.contextClasses)
-        object["sign_in_level"] = .string(max(settings.level, level).rawValue)
+        object["sign_in_level"] = .string(
+            max(
+                settings.level, level, AuthenticationClass.level(asked.contextClasses)
+            ).rawValue)
         object["expires_in"] = .integer(max(0, pending.expiresAt - parts.now()))
         return .unstored(object)
     }

@@ -176,6 +176,12 @@ extension SignInRoutes {
         object["sub"] = found.sub.map(JSONValue.string)
         object["exp"] = found.expiresAt.map(JSONValue.integer)
         object["iat"] = found.issuedAt.map(JSONValue.integer)
+        // How sure the sign-in was (RFC 9470 section 6.2).
+        object["auth_time"] = found.authenticatedAt.map(JSONValue.integer)
+        object["acr"] = found.method.contextClass.map(JSONValue.string)
+        if !found.method.references.isEmpty {
+            object["amr"] = .array(found.method.references.map(JSONValue.string))
+        }
         return .unstored(object)
     }
 }

@@ -25,6 +25,8 @@ package struct ProviderSettings: Sendable {
     package let refreshesPerDay: Int
     /// How surely every user must have signed in.
     package let level: SignInLevel
+    /// Whether the built-in page takes passkeys.
+    package let hasPasskeys: Bool
     /// The operator's name for the service, for buttons.
     package let service: String
     /// The languages of the buttons.
@@ -33,11 +35,13 @@ package struct ProviderSettings: Sendable {
     package init(
         issuer: String, authorizationEndpoint: String?, signInPage: String? = nil,
         isPageBuiltIn: Bool = false,
-        refreshesPerDay: Int, level: SignInLevel = .any, service: String = "Postern",
+        refreshesPerDay: Int, level: SignInLevel = .any, hasPasskeys: Bool = true,
+        service: String = "Postern",
         languages: Languages = .english
     ) {
         self.issuer = issuer
         self.level = level
+        self.hasPasskeys = hasPasskeys
         self.service = service
         self.languages = languages
         self.signInPage = signInPage

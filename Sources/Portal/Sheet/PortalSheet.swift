@@ -134,7 +134,8 @@ extension PortalPage {
         }
         return (
             SheetStep(
-                sheet.pending, session: session, isOther: isOther, consent: consent, level: level),
+                sheet.pending, session: session, isOther: isOther, consent: consent, level: level,
+                hasPasskeys: passkeyHost != nil),
             consent
         )
     }
@@ -312,10 +313,7 @@ extension PortalPage {
         let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
         let change = Self.change(session, time)
         let found = try await pool.run { () -> String? in
-            // From now on the second factor protects everything of the user, not only this app.
-            if !session.needsTwoFactors, try level(sheet, for: session) > .any {
-                try store.authenticators.require(true, user: session.userID, change)
-            }
+            try protect(session, for: sheet, change)
             if let again = try store.authorizations.ticketAgain(
                 sheet.handle, of: session.userID, now: time)
             {
@@ -358,6 +356,20 @@ extension PortalPage {
         }
         guard let ticket = found else { return try await finished(request, sheet) }
         return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
+    }
+
+    /// From the first sign-in to an app that requires two factors, they protect everything
+    /// of the user: otherwise a reader of the inbox could replace them on the user's page.
+    /// An app that asks for them by `acr_values`, or without showing a page, changes
+    /// nothing for others. Blocks.
+    private func protect(_ session: PageSession, for sheet: OpenSheet, _ change: Change) throws {
+        let asked = sheet.request
+        let level = max(requiredLevel, try store.signInLevels.level(clientID: asked.clientID))
+        guard !session.needsTwoFactors, level > .any, !asked.prompts.contains(.none),
+            try !secondFactors(session).isEmpty
+        else { return }
+        try store.authenticators.require(
+            true, user: session.userID, reason: "app \(asked.clientID)", change)
     }
 
     /// Sends the error at once, from any browser: it is useless to anyone but the app, and nothing

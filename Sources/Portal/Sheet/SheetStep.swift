@@ -22,9 +22,11 @@ enum SheetStep: Hashable {
     ///   - isOther: whether the app requested another user than the session's.
     ///   - consent: that of the user; nil if there is none.
     ///   - level: how surely the user must have signed in.
+    ///   - hasPasskeys: whether the page can take passkeys.
     init(
         _ pending: PendingAuthorization, session: PageSession?, isOther: Bool,
-        consent: StandingConsent?, level: SignInLevel
+        consent: StandingConsent?, level: SignInLevel,
+        hasPasskeys: Bool
     ) {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
@@ -43,6 +45,12 @@ enum SheetStep: Hashable {
             return
         }
         guard session.level >= level else {
+            guard level < .passkey || hasPasskeys else {
+                self = .refuse(
+                    AuthorizationError(
+                        .unmetAuthenticationRequirements, "there are no passkeys here"))
+                return
+            }
             self =
                 isSilent
                 ? .refuse(AuthorizationError(.loginRequired, "the user must show a second factor"))

@@ -95,7 +95,8 @@ package struct ServiceParts: Sendable {
             tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet,
             signUp: provider.signUp,
-            requiredLevel: provider.level, recoveryDays: provider.recoveryDays, limits: provider.limits,
+            requiredLevel: provider.level, recoveryDays: provider.recoveryDays,
+            limits: provider.limits,
             looks: PageLooks(
                 colours: installation.configuration.pageColours,
                 logo: ServiceFiles.logo(installation.configuration, at: installation.resolved.path),
@@ -184,7 +185,7 @@ package enum HTTPRoutes {
                 signInPage: configuration.provider.signInPage,
                 isPageBuiltIn: configuration.provider.isPageBuiltIn,
                 refreshesPerDay: configuration.provider.refreshesPerDay,
-                level: configuration.provider.level,
+                level: configuration.provider.level, hasPasskeys: parts.page?.hasPasskeys ?? false,
                 service: configuration.serviceName, languages: parts.mailer.languages)
             modules.append(
                 StreamRoutes(

@@ -117,6 +117,8 @@ package struct AuthorizationError: Error, Sendable, Hashable {
         case serverError = "server_error"
         case temporarilyUnavailable = "temporarily_unavailable"
         case interactionRequired = "interaction_required"
+        /// OpenID Connect Core Error Code unmet_authentication_requirements 1.0.
+        case unmetAuthenticationRequirements = "unmet_authentication_requirements"
         case loginRequired = "login_required"
         case accountSelectionRequired = "account_selection_required"
         case consentRequired = "consent_required"

@@ -134,6 +134,13 @@ package struct PasskeyRepository: Sendable {
                 ON CONFLICT (credential_id) DO NOTHING RETURNING id
                 """)
             guard let number else { throw .refused(.exists, "this passkey is known already") }
+            // Making it took the device and its PIN, finger or face: a
+            // second factor of this session.
+            try connection.run(
+                """
+                UPDATE page_sessions SET second_at = \(change.now)
+                WHERE token_hash = \(page.secrets.hash(.session, browser)) AND user_id = \(user)
+                """)
             try connection.audit(change, "passkey.add", "user:\(id)", "passkey \(number)")
             try Self.tell(
                 tracker, user, "create",

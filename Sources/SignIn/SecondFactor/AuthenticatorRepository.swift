@@ -168,19 +168,34 @@ package struct AuthenticatorRepository: Sendable {
     }
 
     /// Whether every sign-in of a user needs two factors.
-    /// - Throws: `unmet` if the user has no second factor yet.
-    package func require(_ isRequired: Bool, user id: String, _ change: Change) throws(StoreFailure)
-    {
+    /// - Parameter reason: who asks for it, for the audit; empty for the user.
+    /// - Throws: `unmet` if the user has no second factor yet; or, to end it, an authenticator app,
+    ///   or an app that requires two factors.
+    package func require(
+        _ isRequired: Bool, user id: String, reason: String = "", _ change: Change
+    ) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let app = try connection.row(
                 "SELECT user_id FROM authenticators WHERE user_id = \(user)")
             let hasPasskey = try hasPasskey(connection, user)
-            guard !isRequired || app != nil || hasPasskey else {
-                throw .refused(.unmet, "add a passkey or an authenticator app first")
+            if isRequired {
+                guard app != nil || hasPasskey else {
+                    throw .refused(.unmet, "add a passkey or an authenticator app first")
+                }
+            } else {
+                guard app == nil else {
+                    throw .refused(.unmet, "an authenticator app is set up: remove it first")
+                }
+                guard try connection.highestLevel(user: user) == .any else {
+                    throw .refused(.unmet, "an app that you use requires two factors")
+                }
             }
-            try connection.run("UPDATE users SET two_factor = \(isRequired) WHERE id = \(user)")
-            try connection.audit(change, "user.two-factor", "user:\(id)", isRequired ? "on" : "off")
+            try connection.run(
+                "UPDATE users SET two_factor = \(isRequired) WHERE id = \(user)")
+            try connection.audit(
+                change, "user.two-factor", "user:\(id)",
+                (isRequired ? "on" : "off") + (reason.isEmpty ? "" : " for \(reason)"))
         }
     }
 
@@ -233,29 +248,35 @@ package struct AuthenticatorRepository: Sendable {
     // MARK: Using it
 
     /// Takes a code as the second factor of a session. A code counts once, on all hosts.
-    /// - Parameter code: as typed. What cannot be a code is no try.
+    /// - Parameters:
+    ///   - code: as typed. What cannot be a code is no try.
+    ///   - isKnown: whether the user showed the second factor in this browser before. Such browsers
+    ///     have a limit of their own, so that others cannot use it up.
     package func prove(
-        session: PageSession, code: String, now: Int64
+        session: PageSession, code: String, isKnown: Bool = false, now: Int64
     ) throws(StoreFailure) -> AuthenticatorResult {
         guard let digits = TypedCode.digits(code) else { return .wrong }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
             // Counted before the comparison and in one statement, so that
             // simultaneous tries cannot exceed the limit.
+            let (wrong, since): (SQL, SQL) =
+                isKnown
+                ? ("wrong_known", "wrong_known_since") : ("wrong", "wrong_since")
+            let begins = now - AuthenticatorLimits.period
             let row = try connection.row(
                 """
                 UPDATE authenticators SET
-                    wrong = CASE WHEN wrong_since <= \(now - AuthenticatorLimits.period) THEN 1 ELSE wrong + 1 END,
-                    wrong_since = CASE WHEN wrong = 0 OR wrong_since <= \(now - AuthenticatorLimits.period) THEN \(now)
-                        ELSE wrong_since END
+                    \(wrong) = CASE WHEN \(since) <= \(begins) THEN 1 ELSE \(wrong) + 1 END,
+                    \(since) = CASE WHEN \(wrong) = 0 OR \(since) <= \(begins) THEN \(now) ELSE \(since) END
                 WHERE user_id = \(user)
-                    AND (wrong < \(AuthenticatorLimits.wrongCodes) OR wrong_since <= \(now - AuthenticatorLimits.period))
+                    AND (\(wrong) < \(AuthenticatorLimits.wrongCodes) OR \(since) <= \(begins))
                 RETURNING secret_key, secret_sealed, used_step
                 """)
             guard let row, let sealed = try SealedValue(row: row, "secret") else {
-                let since: Int64? = try connection.value(
-                    "SELECT wrong_since FROM authenticators WHERE user_id = \(user)")
-                return since.map { .tooMany(max(1, $0 + AuthenticatorLimits.period - now)) }
+                let began: Int64? = try connection.value(
+                    "SELECT \(since) FROM authenticators WHERE user_id = \(user)")
+                return began.map { .tooMany(max(1, $0 + AuthenticatorLimits.period - now)) }
                     ?? .none
             }
             let secret = try sealer.open(sealed, .authenticator(user: user))
@@ -265,7 +286,7 @@ package struct AuthenticatorRepository: Sendable {
                 return .wrong
             }
             try connection.run(
-                "UPDATE authenticators SET used_step = \(step), wrong = 0, last_used_at = \(now) WHERE user_id = \(user)"
+                "UPDATE authenticators SET used_step = \(step), \(wrong) = 0, last_used_at = \(now) WHERE user_id = \(user)"
             )
             try connection.run(
                 "UPDATE page_sessions SET second_at = \(now) WHERE id = \(session.number)")

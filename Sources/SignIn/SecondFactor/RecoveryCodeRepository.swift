@@ -70,7 +70,8 @@ package struct RecoveryCodeRepository: Sendable {
                 """)
             guard used == 1 else { return false }
             try connection.run(
-                "UPDATE page_sessions SET second_at = \(now) WHERE id = \(session.number)")
+                "UPDATE page_sessions SET second_at = \(now), is_recovered = 1 WHERE id = \(session.number)"
+            )
             let subject = "user:\(session.userID)"
             try connection.audit(Change(actor: subject, now: now), "recovery-codes.use", subject)
             return true

@@ -71,7 +71,8 @@ package struct RecoveryWaitRepository: Sendable {
             else { return }
             let subject = "user:\(id)"
             try connection.audit(
-                Change(actor: subject, now: now), "recovery.stop", subject, "by the link of a message")
+                Change(actor: subject, now: now), "recovery.stop", subject,
+                "by the link of a message")
         }
     }
 
@@ -92,7 +93,8 @@ package struct RecoveryWaitRepository: Sendable {
         guard let endsAt, endsAt <= change.now else {
             throw .refused(.unmet, "the wait has not ended, or was stopped")
         }
-        try authenticators.recover(user: id, reason: "after the wait", change, waitBefore: change.now)
+        try authenticators.recover(
+            user: id, reason: "after the wait", change, waitBefore: change.now)
     }
 
     private func hash(_ token: String) -> [UInt8] { page.secrets.hash(.recoveryWait, token) }

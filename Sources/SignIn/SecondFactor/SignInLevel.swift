@@ -67,6 +67,13 @@ package struct SignInLevelRepository: Sendable {
         } ?? .any
     }
 
+    /// The highest level that a team or an app requires which the user uses; `any` if none does.
+    package func highest(user id: String) throws(StoreFailure) -> SignInLevel {
+        try database.read { connection throws(StoreFailure) in
+            try connection.highestLevel(user: try connection.userNumber(id))
+        }
+    }
+
     /// A team's own level. Throws `notFound`.
     package func level(team id: String) throws(StoreFailure) -> SignInLevel {
         try database.read { connection throws(StoreFailure) in
@@ -103,5 +110,26 @@ package struct SignInLevelRepository: Sendable {
             try connection.audit(
                 change, "app.sign-in", "team:\(id)", "\(clientID) \(level.rawValue)")
         }
+    }
+}
+
+extension SQLQuerying {
+    /// - Parameter user: the store's number.
+    func highestLevel(user: Int64) throws(StoreFailure) -> SignInLevel {
+        let rows = try rows(
+            """
+            SELECT DISTINCT t.sign_in_level AS team_level, p.sign_in_level FROM accounts a
+            JOIN teams t ON t.id = a.team_id JOIN grants g ON g.account_id = a.id AND g.state = 'authorized'
+            JOIN apps p ON p.group_id = g.group_id
+            WHERE a.user_id = \(user) AND (t.sign_in_level <> 'any' OR p.sign_in_level <> 'any')
+            """)
+        var highest = SignInLevel.any
+        for row in rows {
+            let (team, app): (SignInLevel, SignInLevel) = try (
+                row["team_level"], row["sign_in_level"]
+            )
+            highest = max(highest, team, app)
+        }
+        return highest
     }
 }

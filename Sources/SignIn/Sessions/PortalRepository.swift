@@ -40,7 +40,11 @@ package enum SignInMethod: String, SQLCodable, Sendable {
             case .passkey:
                 AuthenticationMethod(
                     references: ["mfa", "user"], contextClass: AuthenticationClass.passkey.rawValue)
-            case .upstream: AuthenticationMethod(references: said)
+            case .upstream:
+                AuthenticationMethod(
+                    references: said,
+                    contextClass: said.contains("mfa")
+                        ? AuthenticationClass.twoFactor.rawValue : nil)
             }
         guard hasSecond, self != .passkey else { return first }
         return AuthenticationMethod(
@@ -88,6 +92,8 @@ package struct PageSession: Sendable, Hashable {
     package let deletesAt: Int64?
     /// Whether every sign-in of the user needs two factors.
     package let needsTwoFactors: Bool
+    /// Whether a recovery code took the place of the second factor.
+    package let isRecovered: Bool
     /// When a wait for signing in without the second factor ends, in seconds since 1970; nil if
     /// none was begun.
     package let recoveryEndsAt: Int64?
@@ -352,9 +358,14 @@ package struct PortalRepository: Sendable {
 
     /// Deletes the sessions and recorded sign-ins of a user beyond their limits.
     func hasSignedIn(_ user: Int64) {
+        database.keepNewest([(Self.signInsPerUser, "page_sign_ins")], "user_id = \(user)")
+        // Sessions by one factor take no place from those by two.
         database.keepNewest(
-            [(Self.signInsPerUser, "page_sign_ins"), (Self.sessionsPerUser, "page_sessions")],
-            "user_id = \(user)")
+            [(Self.sessionsPerUser, "page_sessions")],
+            "user_id = \(user) AND second_at IS NULL AND method <> 'passkey'")
+        database.keepNewest(
+            [(Self.sessionsPerUser, "page_sessions")],
+            "user_id = \(user) AND (second_at IS NOT NULL OR method = 'passkey')")
     }
 
     /// Uses a deletion link; returns whether it was valid, in this browser and for
@@ -391,7 +402,7 @@ package struct PortalRepository: Sendable {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
             """
-            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, s.second_at, u.deletes_at,
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, s.second_at, s.is_recovered, u.deletes_at,
                 u.two_factor, w.ends_at
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
                 LEFT JOIN recovery_waits w ON w.user_id = u.id AND w.ends_at > \(now - RecoveryWaitRepository.patience)
@@ -417,6 +428,7 @@ package struct PortalRepository: Sendable {
                 Set((said ?? "").split(separator: " ").map(String.init)), hasSecond: secondAt != nil
             ),
             deletesAt: row["deletes_at"], needsTwoFactors: row["two_factor"],
+            isRecovered: row["is_recovered"],
             recoveryEndsAt: row["ends_at"])
     }
 

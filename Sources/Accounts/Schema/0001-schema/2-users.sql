@@ -101,7 +101,8 @@ CREATE TABLE passkeys (
 CREATE INDEX passkeys_user ON passkeys (user_id);
 
 -- Authenticator apps (RFC 6238), one of a user. `used_step`: the time step of the last code that was accepted; no code serves
--- twice, on any host. `wrong`: codes that were tried since `wrong_since`, less those that were right.
+-- twice, on any host. `wrong`: codes that were tried since `wrong_since`, less those that were right; `wrong_known`: those from
+-- browsers in which the user showed the second factor before.
 CREATE TABLE authenticators (
     user_id {int} NOT NULL PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
     secret_key TEXT NOT NULL,
@@ -109,6 +110,8 @@ CREATE TABLE authenticators (
     used_step {int} NOT NULL,
     wrong {int} NOT NULL DEFAULT 0,
     wrong_since {int} NOT NULL,
+    wrong_known {int} NOT NULL DEFAULT 0,
+    wrong_known_since {int} NOT NULL DEFAULT 0,
     created_at {int} NOT NULL,
     last_used_at {int}
 ) {strict};

@@ -220,7 +220,7 @@ CREATE INDEX used_challenges_expiry ON used_challenges (expires_at);
 
 -- Sessions of the user's own page. `inbox_id`: the inbox that the user signed in with. `authenticated_at` and `amr` (RFC 8176):
 -- when and how the user signed in at the operator's OpenID provider. `second_at`: when a code of the user's authenticator app was
--- accepted in this session. `browser`: family and system (`BrowserName`); NULL: unknown.
+-- accepted in this session, or a passkey was made in it. `is_recovered`: whether that was a recovery code instead. `browser`: family and system (`BrowserName`); NULL: unknown.
 CREATE TABLE page_sessions (
     id {id},
     token_hash {bytes} NOT NULL UNIQUE,
@@ -230,6 +230,7 @@ CREATE TABLE page_sessions (
     authenticated_at {int},
     amr TEXT,
     second_at {int},
+    is_recovered {int} NOT NULL DEFAULT 0 CHECK (is_recovered IN (0, 1)),
     browser TEXT,
     created_at {int} NOT NULL,
     seen_at {int} NOT NULL,

@@ -1,10 +1,9 @@
-// The second factor on the page: asked for after the first, set up, and removed.
+// The second factor on the page: who must show one, and where it is shown.
 
 import Accounts
 import HTTP
 import Hummingbird
 import Languages
-import Mail
 import SignIn
 import Support
 
@@ -44,23 +43,6 @@ struct SecondFactorView: PageView {
     let newPath: String?
 }
 
-/// Asks whether a wait is to be stopped, and says that it was.
-struct StopRecoveryView: PageView {
-    static let template = PageTemplate.stopRecovery
-    /// Nil once it is stopped.
-    let token: String?
-}
-
-/// Shows new recovery codes, once.
-struct RecoveryCodesView: PageView {
-    static let template = PageTemplate.recoveryCodes
-    static let hasScript = true
-    /// One on each line.
-    let codes: String
-    /// Where the user goes on.
-    let onward: String
-}
-
 /// Leads a user to a second factor who has none that is enough.
 struct NewFactorView: PageView {
     static let template = PageTemplate.newFactor
@@ -74,24 +56,6 @@ struct NewFactorView: PageView {
     let name: String
     /// Where an authenticator app is set up; nil if that is not enough.
     let appPath: String?
-}
-
-/// Sets up an authenticator app.
-struct AuthenticatorView: PageView {
-    static let template = PageTemplate.authenticator
-    let csrf: String
-    /// The secret, sealed for the form.
-    let sealed: String
-    /// The secret as a person types it, in groups of four characters.
-    let secret: String
-    let uri: String
-    /// Data of an SVG path: the QR code.
-    let modules: String
-    /// Modules on a side, the margin included.
-    let side: Int
-    let problem: String?
-    /// Where the user goes without one.
-    let back: String
 }
 
 extension PortalPage {
@@ -172,7 +136,7 @@ extension PortalPage {
 
     // MARK: GET /me/second
 
-    private func showSecond(
+    func showSecond(
         _ request: PortalRequest, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         guard let token = request.sessionToken, let session = try await session(request) else {
@@ -342,259 +306,11 @@ extension PortalPage {
             var response = try await showSecond(
                 request,
                 problem: language.text(
-                    "Too many codes were wrong. Try again in some hours, or use a passkey."),
+                    "Too many codes were wrong, perhaps those of someone else. Try again in some hours, or use a passkey or a recovery code."
+                ),
                 status: .tooManyRequests)
             response.headers[.retryAfter] = "\(seconds)"
             return response
         }
-    }
-
-    // MARK: Recovery codes
-
-    private func useRecoveryCode(
-        _ request: PortalRequest, _ session: PageSession
-    ) async throws -> Response {
-        let code = request.typed("recovery")
-        let isRight = try await pool.run {
-            try store.recoveryCodes.use(session: session, code: code, now: now())
-        }
-        guard isRight else {
-            return try await showSecond(
-                request,
-                problem: request.language.text("This recovery code is wrong, or was used already."),
-                status: .unprocessableContent)
-        }
-        try await tell(session.userID, .recoveryCodeUsed, in: request.language)
-        return request.redirect(
-            request.sheet == nil ? "/me/security" : request.step(Self.sheetPath))
-    }
-
-    private func renewRecoveryCodes(
-        _ request: PortalRequest, _ session: PageSession
-    ) async throws -> Response {
-        // Codes that were made before two factors were on would let in whoever read the inbox then.
-        guard level(for: session) > .any else { throw PortalRefusal.notFound }
-        return try await showRecoveryCodes(request, session, onward: "/me/security")
-    }
-
-    /// New codes, shown once.
-    private func showRecoveryCodes(
-        _ request: PortalRequest, _ session: PageSession, onward: String
-    ) async throws -> Response {
-        let change = Self.change(session, now())
-        let codes = try await pool.run {
-            try store.recoveryCodes.renew(user: session.userID, change)
-        }
-        return try request.html(
-            RecoveryCodesView(codes: codes.joined(separator: "\n"), onward: onward),
-            title: request.language.text("Keep these recovery codes"))
-    }
-
-    // MARK: The wait
-
-    /// Nil where there is no such way, or the session is sure enough already.
-    private func recoveryWait(
-        _ request: PortalRequest, _ session: PageSession
-    ) -> SecondFactorView.RecoveryWait? {
-        guard recoveryDays > 0, session.level < .twoFactor else { return nil }
-        return SecondFactorView.RecoveryWait(
-            days: request.language.text("{n} days", count: recoveryDays),
-            endsOn: session.recoveryEndsAt.map(request.words.date),
-            isOver: session.recoveryEndsAt.map { $0 <= now() } ?? false)
-    }
-
-    /// The session of a form of the second-factor page; nil if it is not signed in or has expired.
-    private func recoverySession(_ request: PortalRequest) async throws -> PageSession? {
-        guard let token = request.sessionToken,
-            PortalCSRF.matches(request.form["csrf"], token), recoveryDays > 0
-        else { return nil }
-        guard let session = try await session(request) else { return nil }
-        let factors = try await pool.run { try secondFactors(session) }
-        return session.needsTwoFactors || !factors.isEmpty ? session : nil
-    }
-
-    private func beginRecovery(_ request: PortalRequest) async throws -> Response {
-        let back = request.step(Self.secondPath)
-        guard let session = try await recoverySession(request) else {
-            return request.redirect(back)
-        }
-        let change = Self.change(session, now())
-        let begun = try await pool.run {
-            try store.recoveryWaits.begin(user: session.userID, days: recoveryDays, change)
-        }
-        if let begun {
-            let (day, link) = (
-                request.words.date(begun.endsAt), "\(origin)/me/recovery/\(begun.token)"
-            )
-            try await tellEveryInbox(of: session.userID, .recoveryBegun, in: request.language) {
-                $0.day = day
-                $0.link = link
-            }
-        }
-        return request.redirect(back)
-    }
-
-    private func finishRecovery(_ request: PortalRequest) async throws -> Response {
-        guard let session = try await recoverySession(request) else {
-            return request.redirect(request.step(Self.secondPath))
-        }
-        let change = Self.change(session, now())
-        try await pool.run { try store.recoveryWaits.finish(user: session.userID, change) }
-        try await tellEveryInbox(of: session.userID, .recovery, in: request.language) { _ in }
-        return request.redirect(
-            request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
-    }
-
-    private func stopRecovery(
-        _ request: PortalRequest, _ session: PageSession
-    ) async throws -> Response {
-        let change = Self.change(session, now())
-        try await pool.run { try store.recoveryWaits.stop(user: session.userID, change) }
-        return request.redirect("/me/security", told: .recoveryStopped)
-    }
-
-    private func showStopRecovery(_ request: PortalRequest) async throws -> Response {
-        let token = try request.token()
-        let isThere = try await pool.run { try store.recoveryWaits.isStoppable(token, now: now()) }
-        return try request.html(
-            StopRecoveryView(token: isThere ? token : nil),
-            title: request.language.text(isThere ? "Stop it?" : "It is stopped"))
-    }
-
-    /// The link alone is enough: anyone who reads an inbox of the user may stop it.
-    private func stopRecovery(_ request: PortalRequest) async throws -> Response {
-        let token = try request.token()
-        try await pool.run { try store.recoveryWaits.stop(token, now: now()) }
-        return try request.html(
-            StopRecoveryView(token: nil), title: request.language.text("It is stopped"))
-    }
-
-    /// Notifies a user at every confirmed inbox.
-    private func tellEveryInbox(
-        of user: String, _ kind: NoticeKind, in language: Catalogue,
-        _ complete: @escaping @Sendable (inout NoticeValues) -> Void
-    ) async throws {
-        let inboxes = try await pool.run {
-            try store.inboxes.inboxes(user: user).filter { $0.isVerified && !$0.isReplyOnly }
-        }
-        for inbox in inboxes {
-            _ = sendLater("no \(kind.rawValue) message was sent") {
-                try mailer.tell(kind, to: inbox.address, in: language, now: now(), complete)
-            }
-        }
-    }
-
-    // MARK: Setting up
-
-    /// - Parameter old: the secret that the form had; nil for a new one.
-    private func showAuthenticator(
-        _ request: PortalRequest, old: (secret: [UInt8], sealed: String)? = nil,
-        problem: String? = nil
-    ) async throws -> Response {
-        guard let token = request.sessionToken, let session = try await session(request) else {
-            return request.redirect(request.step("/me/sign-in"))
-        }
-        let (factors, mayChange, inbox) = try await pool.run {
-            (
-                try secondFactors(session), try mayChangeFactors(session),
-                try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber))
-            )
-        }
-        guard factors.authenticatorSince == nil else {
-            return request.redirect(
-                request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
-        }
-        guard mayChange else { return request.redirect(changePath(request)) }
-        let (secret, sealed) =
-            try old ?? store.authenticators.newSecret(session: session, now: now())
-        let service = mailer.settings.service
-        let account = PortalText.address(inbox.address)
-        // A long address does not fit into a code that a phone can read: without it,
-        // the app shows the service alone.
-        let uri = [account, ""].lazy.map {
-            OneTimePassword.setUpURI(secret, service: service, account: $0)
-        }
-        .first { QRCode($0) != nil }
-        guard let uri, let code = QRCode(uri) else { throw Problem.fault() }
-        let view = AuthenticatorView(
-            csrf: PortalCSRF.token(for: token), sealed: sealed,
-            secret: Self.groups(OneTimePassword.text(secret)), uri: uri,
-            modules: code.path, side: code.size + 8, problem: problem,
-            back: request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
-        return try request.html(
-            view, title: request.language.text("Set up an authenticator app"),
-            status: problem == nil ? .ok : .unprocessableContent)
-    }
-
-    /// - Parameter text: ASCII.
-    private static func groups(_ text: String) -> String {
-        let octets = Array(text.utf8)
-        return stride(from: 0, to: octets.count, by: 4)
-            .map { String(decoding: octets[$0..<min($0 + 4, octets.count)], as: UTF8.self) }.joined(
-                separator: " ")
-    }
-
-    private func addAuthenticator(_ request: PortalRequest) async throws -> Response {
-        guard let token = request.sessionToken, let session = try await session(request) else {
-            return request.redirect(request.step("/me/sign-in"))
-        }
-        let again = request.step(Self.authenticatorPath)
-        guard PortalCSRF.matches(request.form["csrf"], token) else {
-            return request.redirect(again)
-        }
-        let (factors, mayChange) = try await pool.run {
-            (try secondFactors(session), try mayChangeFactors(session))
-        }
-        let onward = request.sheet == nil ? "/me/security" : request.step(Self.sheetPath)
-        if request.repetition == .done, factors.authenticatorSince != nil {
-            return try await showRecoveryCodes(request, session, onward: onward)
-        }
-        guard factors.authenticatorSince == nil, mayChange else {
-            return request.redirect(again)
-        }
-        let (sealed, code, time) = (request.typed("secret"), request.typed("code"), now())
-        guard let secret = store.authenticators.secret(sealed, session: session, now: time) else {
-            return request.redirect(again)
-        }
-        let isRight = try await pool.run {
-            try store.authenticators.add(
-                session: session, secret: secret, code: code, Self.change(session, time))
-        }
-        guard isRight else {
-            return try await showAuthenticator(
-                request, old: (secret, sealed),
-                problem: request.language.text(
-                    "This code is wrong. Enter the one that your app shows now."))
-        }
-        try await tell(session.userID, .newAuthenticator, in: request.language)
-        return try await showRecoveryCodes(request, session, onward: onward)
-    }
-
-    private func removeAuthenticator(
-        _ request: PortalRequest, _ session: PageSession
-    ) async throws -> Response {
-        guard try await pool.run({ try mayChangeFactors(session) }) else {
-            return request.redirect("/me/change")
-        }
-        let change = Self.change(session, now())
-        try await pool.run { try store.authenticators.remove(user: session.userID, change) }
-        return request.redirect("/me/security", told: .authenticatorRemoved)
-    }
-
-    private func requireTwoFactors(
-        _ request: PortalRequest, _ session: PageSession
-    ) async throws -> Response {
-        guard let state = request.form["state"]?.text,
-            ["on", "off"].contains(where: { $0.hasSameOctets(as: state) })
-        else {
-            throw PortalRefusal.notFound
-        }
-        guard try await pool.run({ try mayChangeFactors(session) }) else {
-            return request.redirect("/me/change")
-        }
-        let (isOn, change) = (state.hasSameOctets(as: "on"), Self.change(session, now()))
-        try await pool.run { try store.authenticators.require(isOn, user: session.userID, change) }
-        guard isOn else { return request.redirect("/me/security", told: .twoFactorsOff) }
-        return try await showRecoveryCodes(request, session, onward: Self.secondPath)
     }
 }

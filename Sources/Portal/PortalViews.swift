@@ -232,7 +232,8 @@ struct PortalViews: Sendable {
             language: language.catalogue.tag, isRightToLeft: language.catalogue.isRightToLeft,
             hasScript: View.hasScript, isNarrow: reader == nil, version: style.version,
             icon: style.tabIcon.path,
-            iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay, recoveryDay: reader?.recoveryDay,
+            iconType: style.tabIcon.type, navigation: navigation, deletionDay: reader?.deletionDay,
+            recoveryDay: reader?.recoveryDay,
             alert: texts.alert.map(PageSurroundings.Message.init),
             notice: texts.notice.map(PageSurroundings.Message.init),
             content: template.render(view, in: frame))

@@ -588,7 +588,7 @@ struct ExampleAppTests {
     /// and the most lines of code that the page promises.
     @Test(
         .timeLimit(.minutes(5)),
-        arguments: [("SANDBOX.md", "example_app", 29, 80), ("SIGN_IN.md", "relying_party", 4, 30)])
+        arguments: [("SANDBOX.md", "example_app", 29, 90), ("SIGN_IN.md", "relying_party", 4, 30)])
     func app_ofAPage_runsAsItStands(
         _ page: String, _ script: String, _ checks: Int, _ most: Int
     ) throws {

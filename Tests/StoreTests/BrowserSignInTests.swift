@@ -417,7 +417,10 @@ import WebAuthn
             try test.store.page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now)
                 == nil)
         #expect(!isSession(try signIn(test, made, challenge: challenge)))
-        for table in ["passkeys", "authenticators", "recovery_codes", "page_sessions", "page_links", "page_codes"] {
+        for table in [
+            "passkeys", "authenticators", "recovery_codes", "page_sessions", "page_links",
+            "page_codes",
+        ] {
             #expect(
                 try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 0, "\(table)")
         }

@@ -216,6 +216,7 @@ package struct AuthenticatorRepository: Sendable {
                 """
                 DELETE FROM recovery_waits WHERE user_id = \(user)
                     AND (CAST(\(waitBefore) AS BIGINT) IS NULL OR ends_at <= \(waitBefore))
+                    AND ends_at > \(change.now - RecoveryWaitRepository.patience)
                 """)
             guard waitBefore == nil || waits == 1 else {
                 throw .refused(.unmet, "the wait has not ended, or was stopped")

@@ -1,6 +1,6 @@
 case "$first" in
 "apt install"*) mail_system; package ;;
-"systemctl enable"*) installation; own_user; mail_system ;;
+"postconf -e"*) installation; own_user; mail_system ;;
 "postern keys dkim publish" | "postern team add juice"*) installation ;;
 "postern team add try"*)
     installation

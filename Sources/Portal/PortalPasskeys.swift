@@ -114,9 +114,8 @@ extension PortalPage {
         let host = url[start...].prefix { $0 != ":" && $0 != "/" }
         guard !host.isEmpty, !host.hasPrefix("["), !host.allSatisfy({ $0.isNumber || $0 == "." })
         else { return nil }
-        return RelyingParty(
-            id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true
-        )
+        let client = ExpectedClient(origins: [url])
+        return RelyingParty(id: String(host), client: client, requiresUserVerification: true)
     }
 
     /// The data that the script needs for a ceremony; nil if passkeys are not possible here.

@@ -152,10 +152,10 @@ final class ForwardSession {
 
         // Counts the message last, so that a message deferred for another reason does not count.
         // The place is reserved before anything is stored, and released if storing fails.
+        let (directory, limit) = (engine.directory, limits.messagesPerDay)
         guard
             try Refusal.deferring(
-                engine.directory.reserve(
-                    .forward, account: account.number, day: day, limit: limits.messagesPerDay))
+                directory.reserve(.forward, account: account.number, day: day, limit: limit))
         else { throw .dailyLimit(limits.messagesPerDay) }
         guard try Refusal.deferring(store(toStore, day: day)) else {
             throw .storedAddressLimit(limits.storedAddressesPerDay)

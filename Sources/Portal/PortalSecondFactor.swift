@@ -134,6 +134,19 @@ extension PortalPage {
         request.sheet == nil ? "/me" : request.step(Self.sheetPath)
     }
 
+    /// What a session must show here, the factors of its user, and the team that asks, if any.
+    private func secondFactorNeeds(
+        _ request: PortalRequest, _ session: PageSession
+    ) async throws -> (level: SignInLevel, factors: SecondFactors, team: String?) {
+        let sheet = request.sheet
+        return try await pool.run {
+            (
+                try sheet.map { try self.level($0, for: session) } ?? self.level(for: session),
+                try secondFactors(session), try sheet.map(appearance)?.teamName
+            )
+        }
+    }
+
     // MARK: GET /me/second
 
     func showSecond(
@@ -142,13 +155,7 @@ extension PortalPage {
         guard let token = request.sessionToken, let session = try await session(request) else {
             return request.redirect(request.step("/me/sign-in"))
         }
-        let sheet = request.sheet
-        let (level, factors, team) = try await pool.run {
-            (
-                try sheet.map { try self.level($0, for: session) } ?? self.level(for: session),
-                try secondFactors(session), try sheet.map(appearance)?.teamName
-            )
-        }
+        let (level, factors, team) = try await secondFactorNeeds(request, session)
         guard session.level < level else { return request.redirect(onward(request)) }
         if !mayChangeFactors(session, factors, for: level) || Self.isEnough(factors, for: level) {
             return try await askForSecond(
@@ -185,13 +192,7 @@ extension PortalPage {
         guard let token = request.sessionToken, let session = try await session(request) else {
             return request.redirect(request.step("/me/sign-in"))
         }
-        let sheet = request.sheet
-        let (level, factors, team) = try await pool.run {
-            (
-                try sheet.map { try self.level($0, for: session) } ?? self.level(for: session),
-                try secondFactors(session), try sheet.map(appearance)?.teamName
-            )
-        }
+        let (level, factors, team) = try await secondFactorNeeds(request, session)
         guard session.level < level else { return request.redirect(onward(request)) }
         guard mayChangeFactors(session, factors, for: level) else {
             return request.redirect(request.step(Self.secondPath))
@@ -275,10 +276,10 @@ extension PortalPage {
                 request, problem: language.text("A code has six digits."),
                 status: .unprocessableContent)
         }
-        // The same wrong code, of a second press of the button, is no second try.
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
         let known = try await pool.run { try store.page.knownBrowser(user: session.userID) }
         let isKnown = kept?.hasSameOctets(as: known) == true
+        // The same wrong code, of a second press of the button, is no second try.
         let result: AuthenticatorResult =
             request.repetition == .refused
             ? .wrong

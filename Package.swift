@@ -291,7 +291,7 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "Languages", "Mail",
+                "Accounts", "Database", "Decisions", "HTTP", "InternetMessage", "Languages", "Mail",
                 "MailCrypto", "PersonalData", "RelayCore",
                 "SignIn", "Support", "WebAuthn", httpTypes, hummingbird, logging,
             ], swiftSettings: strict,
@@ -502,7 +502,8 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "Accounts", "API", "Database", "HTTP", "InternetMessage", "Languages", "Mail",
+                "Accounts", "API", "Database", "Decisions", "HTTP", "InternetMessage", "Languages",
+                "Mail",
                 "MailCrypto", "PasskeyTesting",
                 "PersonalData", "Portal", "PosternPostgres", "PosternSQLite", "PostfixHarness",
                 "PostgresHarness", "RelayCore",

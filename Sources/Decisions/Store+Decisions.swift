@@ -14,6 +14,10 @@ extension Store {
     }
     /// Outcomes of the checks that decisions required.
     package var checks: CheckRepository { CheckRepository(database: database) }
+    /// Checks that the page carries out.
+    package var hostedChecks: HostedCheckRepository {
+        HostedCheckRepository(database: database, sealer: sealer, secrets: secrets)
+    }
     /// Decisions for people to review, with their notes.
     package var reviews: ReviewRepository { ReviewRepository(database: database) }
     /// Stored answers, repeated when a request is repeated.

@@ -169,6 +169,18 @@ package struct InboxMailer: Sendable {
         try send(kind, to: inbox, answer: nil, values, in: language, now: now)
     }
 
+    /// Sends the code of a check that a team requires.
+    /// - Parameter seconds: for which it works.
+    package func sendCheck(
+        code: String, team: String, to inbox: InboxAddress, seconds: Int64, in language: Catalogue,
+        now: Int64
+    ) throws {
+        var values = values(
+            code: Self.grouped(code, in: language), seconds: seconds, in: language)
+        values.team = team
+        try send(.check, to: inbox, answer: nil, values, in: language, now: now)
+    }
+
     /// Sends the code that lets a team send from an address.
     package func send(_ code: SourceCode, in language: Catalogue, now: Int64) throws {
         var values = values(

@@ -191,6 +191,7 @@ struct UserExportSection: Sendable {
                 [
                     ("decision", .text, "c.decision_id"), ("check", .text, "c.challenge"),
                     ("begun_at", .time, "c.initiated_at"),
+                    ("carried_out_by_page", .text, "c.method"),
                     ("passed_at", .time, "c.passed_at"), ("failed_at", .time, "c.failed_at"),
                 ],
                 "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"
@@ -415,6 +416,13 @@ struct UserExportSection: Sendable {
                     ("tries", .integer, "tries"),
                 ],
                 "FROM page_codes WHERE user_id = \(user) ORDER BY id"),
+            UserExportSection(
+                "codes_of_checks",
+                [
+                    ("decision", .text, "decision_id"), ("sent_at", .time, "sent_at"),
+                    ("messages", .integer, "sent"), ("tries", .integer, "tries"),
+                ],
+                "FROM check_codes WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "changes",
                 [

@@ -55,6 +55,11 @@ struct PortalRefusal: Error {
     static let notLikeThat = PortalRefusal(
         status: .methodNotAllowed, title: "This page cannot be opened directly",
         text: "It is a step of a form. Go to the page with the form, and use the button there.")
+    static let otherBrowser = PortalRefusal(
+        status: .forbidden, title: "This check belongs to another browser",
+        text:
+            "A check works only in the browser that opened it first. If someone sent you this link, do nothing. Otherwise go back to the app and start again."
+    )
     static let busy = PortalRefusal(
         status: .serviceUnavailable, title: "Too much at once",
         text: "The service is overloaded. Try again in a minute.")

@@ -98,7 +98,8 @@ extension PortalPage {
         let asked = AuthenticationClass.level(sheet.request.contextClasses)
         return max(
             level(for: session), asked,
-            try store.signInLevels.level(clientID: sheet.request.clientID))
+            try store.signInLevels.level(clientID: sheet.request.clientID),
+            sheet.pending.check == nil ? .any : try level(ofCheckFor: session))
     }
 
     /// Whether a session may change how its user signs in. Whoever has a second factor must have

@@ -8,7 +8,8 @@ import Support
 
 /// A template of the page: the name of its file without `.mustache`.
 enum PageTemplate: String, CaseIterable, Sendable {
-    case account, authenticator, confirm, confirmed, data, delete, goodbye, inboxes, link, lost,
+    case account, authenticator, check, confirm, confirmed, data, delete, goodbye, inboxes, link,
+        lost,
         offer, onward, overview, refusal, remove
     case replace, security
     case sent, sheet, stop

@@ -1,9 +1,11 @@
 // /v1/decisions over HTTP: bodies, problems, Idempotency-Key.
 
 import API
+import Accounts
 import Database
 import Decisions
 import Foundation
+import InternetMessage
 import Logging
 import SignIn
 import TestSupport
@@ -40,13 +42,15 @@ import Testing
         }
     }
 
-    private func setting(atOnce: Int? = nil) async throws -> Setting {
+    /// - Parameter hasPage: whether there is a page that carries out checks.
+    private func setting(atOnce: Int? = nil, hasPage: Bool = false) async throws -> Setting {
         let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
         let policy = try LoadedPolicy(.builtIn)
         let fixture = try APIFixture { fixture in
             let breaker = StoreBreaker()
             var settings = DecisionService.Settings()
             if let atOnce { settings.atOnce = atOnce }
+            if hasPage { (settings.ownIssuer, settings.hasPage) = ("https://relay.example", true) }
             let service = DecisionService(
                 store: fixture.store, policies: policy,
                 verifier: TokenVerifier(issuers: issuer, keys: issuer),
@@ -82,6 +86,70 @@ import Testing
         #expect(
             try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status
                 == 429)
+    }
+
+    @Test func challenge_wanted_isALinkToThePage() async throws {
+        let setting = try await setting(hasPage: true)
+        let redirect = "https://juice.example/back"
+        try setting.fixture.store.clients.addRedirect(
+            team: "juice", clientID: Self.app, uri: redirect, APIFixture.change)
+        let user = try setting.fixture.store.users.add(
+            id: "carla", name: "carla",
+            inbox: InboxAddress(try AddrSpec.typed("carla@home.example")),
+            isVerified: true, APIFixture.change)
+        _ = try setting.fixture.store.addresses.issue(
+            team: "juice", user: user.id, app: Self.app, APIFixture.change)
+        let sub: String = try #require(
+            try setting.fixture.store.database.value(
+                "SELECT a.sub FROM accounts a JOIN users u ON u.id = a.user_id WHERE u.handle = 'carla'"
+            ))
+        func ask(_ challenge: String, event: String = "sensitive_action") async throws -> Response {
+            try await setting.decide(
+                #"{"event":"\#(event)","client_id":"com.juice.app","sub":"\#(sub)","challenge":\#(challenge)}"#,
+                headers: ["Idempotency-Key": "k\(challenge.utf8.count)\(event)"])
+        }
+        // The first question about an account is its sign-up.
+        _ = try await setting.decide(
+            #"{"event":"sign_in","client_id":"com.juice.app","sub":"\#(sub)"}"#)
+        let wanted = #"{"redirect_uri":"\#(redirect)","state":"s-1"}"#
+        let answer = try await ask(wanted)
+        #expect(answer.json["decision"].string == "require_verification", "\(answer.body)")
+        let url = try #require(answer.json["challenge_url"].string)
+        #expect(url.hasPrefix("https://relay.example/auth/begin?request="))
+        #expect(try await ask(wanted).body == answer.body, "the same link again")
+        let handle = String(url.dropFirst("https://relay.example/auth/begin?request=".count))
+        let pending = try #require(
+            try setting.fixture.store.authorizations.open(handle, now: setting.fixture.now))
+        #expect(pending.check?.decisionID == answer.json["decision_id"].string)
+        #expect(pending.check?.challenges.isEmpty == false)
+        #expect(pending.request.target.state == "s-1")
+        for (challenge, pointer) in [
+            (#"{"redirect_uri":"https://other.example/"}"#, "/challenge/redirect_uri"),
+            (
+                #"{"redirect_uri":"\#(redirect)","response_mode":"pigeon"}"#,
+                "/challenge/response_mode"
+            ),
+            (#"{"redirect_uri":"\#(redirect)","more":1}"#, "/challenge/more"),
+            ("{}", "/challenge/redirect_uri"), ("7", "/challenge"),
+            (#"{"redirect_uri":"\#(redirect)","state":"a\nb"}"#, "/challenge/state"),
+        ] {
+            let refused = try await ask(challenge)
+            #expect(refused.status == 422, "\(challenge) \(refused.body)")
+            #expect(
+                String(decoding: refused.body, as: UTF8.self).contains(pointer),
+                "\(challenge) \(refused.body)")
+        }
+    }
+
+    @Test func challenge_withoutAPage_isRefused() async throws {
+        let setting = try await setting()
+        let answer = try await setting.decide(
+            #"{"event":"sign_in","client_id":"com.juice.app","sub":"x","challenge":{"redirect_uri":"https://a.example/"}}"#
+        )
+        #expect(answer.status == 422)
+        #expect(
+            String(decoding: answer.body, as: UTF8.self).contains("no page that carries out checks")
+        )
     }
 
     @Test func decision_made_canBeReadReportedAndLabelled() async throws {

@@ -41,7 +41,7 @@ import Testing
 
     @Test func policy_newInstallation_isTheBuiltInOne() throws {
         let runner = try CommandRunner.initialised()
-        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.5 everyone else"])
         let own = URL(filePath: #filePath).deletingLastPathComponent().appending(
             path: "../../policy/rules/default/policy.yaml")
         #expect(
@@ -52,7 +52,7 @@ import Testing
 
     @Test func policy_activatedAndRolledBack_takesEffect() throws {
         let runner = try edited(
-            "mine", ("\"2026.4\"", "\"2026.9\""),
+            "mine", ("\"2026.5\"", "\"2026.9\""),
             ("condition: inbox.signups_24h >= 3}", "condition: inbox.signups_24h >= 5}"),
             ("inbox.signups_24h: 3", "inbox.signups_24h: 5"))
         let diff = try runner.succeed("policy", "diff", "mine")
@@ -83,7 +83,7 @@ import Testing
         try FileManager.default.removeItem(at: runner.folder.appendingPathComponent("mine"))
         #expect(try runner.succeed("policy", "show", "--yaml").contains(">= 5"))
         try runner.succeed("policy", "rollback")
-        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.5 everyone else"])
         try runner.fail("policy", "rollback", status: 65, saying: "cannot roll back")
         let kept = try #require(try runner.json("policy", "list", "--all") as? [[String: Any]])
         let hash = try #require(
@@ -99,7 +99,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("account.age_hours < 72}", "account.age_hour < 72}", "did you mean 'account.age_hours'?"),
+        (
+            "account.age_hours < 72 &&", "account.age_hour < 72 &&",
+            "did you mean 'account.age_hours'?"
+        ),
         (
             "inbox.signups_24h >= 3}", "inbox.signups_24h >= 4}",
             "test 'sign_up/unsupported_under_velocity_is_asked' fails"
@@ -116,14 +119,14 @@ import Testing
         #expect(result.status == 1 && result.output.isEmpty)
         #expect(result.errors.contains(reason), "\(result.errors)")
         #expect(
-            result.errors.contains("risk-default 2026.4")
+            result.errors.contains("risk-default 2026.5")
                 && result.errors.contains("stays in force"), "\(result.errors)")
-        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.5 everyone else"])
         let refused = try #require(try overview(runner)["refused"] as? [String: Any])
         #expect((refused["reason"] as? String)?.contains(reason) == true)
         #expect(try runner.succeed("policy", "list").contains("refused "))
         // A later activation resolves it.
-        try edit(runner, "mine", [(new, old), ("\"2026.4\"", "\"2026.5\"")])
+        try edit(runner, "mine", [(new, old), ("\"2026.5\"", "\"2026.6\"")])
         try runner.succeed("policy", "activate", "mine")
         #expect(try overview(runner)["refused"] == nil)
     }
@@ -144,14 +147,14 @@ import Testing
         try runner.succeed("policy", "bind", "com.example.juice", "risk-default")
         #expect(
             try active(runner) == [
-                "juice-risk 2026.4 team juice",
-                "risk-default 2026.4 everyone else+app com.example.juice",
+                "juice-risk 2026.5 team juice",
+                "risk-default 2026.5 everyone else+app com.example.juice",
             ])
         try runner.fail(
             "policy", "bind", "nobody", "juice-risk", status: 66,
             saying: "no team and no app nobody")
         // A bound name stays with its teams and apps.
-        try edit(runner, "own", [("\"2026.4\"", "\"2\"")])
+        try edit(runner, "own", [("\"2026.5\"", "\"2\"")])
         #expect(try runner.succeed("policy", "activate", "own").contains("for team juice"))
         try runner.fail(
             "policy", "rollback", "risk-default", status: 65, saying: "cannot roll back")
@@ -180,7 +183,7 @@ import Testing
             try runner.succeed("policy", "activate", "own").contains(
                 "Before: risk-default. postern policy rollback goes back."))
         try runner.succeed("policy", "rollback")
-        #expect(try active(runner)[1] == "risk-default 2026.4 everyone else+app com.example.juice")
+        #expect(try active(runner)[1] == "risk-default 2026.5 everyone else+app com.example.juice")
     }
 
     @Test func diff_twoFolders_needsNoInstallation() throws {
@@ -219,8 +222,8 @@ import Testing
         let runner = try CommandRunner.initialised()
         for (words, text) in [
             (["explain", "default", "stale_token"], "the identity token is older than 15 minutes"),
-            (["test", "default"], "risk-default 2026.4: 95 tests, passed"),
-            (["check", "default"], "risk-default 2026.4: "),
+            (["test", "default"], "risk-default 2026.5: 100 tests, passed"),
+            (["check", "default"], "risk-default 2026.5: "),
             (
                 ["show", "default"],
                 "Asks for email_code at sign-ins when the account was not seen for half a year."
@@ -246,7 +249,7 @@ import Testing
     @Test func table_intoAPipe_hasItsHeaderInReportsAlone() throws {
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("policy", "list").hasPrefix("POLICY        VERSION  HASH"))
-        #expect(try runner.succeed("policy", "list", "--all").hasPrefix("risk-default\t2026.4\t"))
+        #expect(try runner.succeed("policy", "list", "--all").hasPrefix("risk-default\t2026.5\t"))
     }
 
     /// With an unset variable, `--export "$DIR"` must not overwrite policy.yaml in the current
@@ -347,11 +350,11 @@ import Testing
 
     /// The default policy decides for all teams and apps, so the option contradicts it.
     @Test func activate_onlyBoundOfTheDefault_isRefused() throws {
-        let runner = try edited("mine", ("\"2026.4\"", "\"2\""))
+        let runner = try edited("mine", ("\"2026.5\"", "\"2\""))
         try runner.fail(
             "policy", "activate", "mine", "--only-bound", status: 64,
             saying: "risk-default is the default policy")
-        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.5 everyone else"])
         try runner.succeed("policy", "activate", "mine")
         try runner.fail(
             "policy", "activate", "mine", "--only-bound", status: 64, saying: "nothing was changed")
@@ -404,14 +407,14 @@ extension PolicyCommandTests {
         #expect(
             refused.status == 1 && refused.errors.contains("was not activated"), "\(refused.errors)"
         )
-        #expect(try active(runner) == ["risk-default 2026.4 everyone else"])
+        #expect(try active(runner) == ["risk-default 2026.5 everyone else"])
         try edit(runner, "mine", [("outcomes.legitimate: 3}", "outcomes.legitimate: 9}")])
         let output = try runner.succeed("policy", "activate", "mine")
         #expect(
             output.contains("status 2026.9") && output.contains("the status of users"), "\(output)")
         #expect(
             try active(runner) == [
-                "risk-default 2026.4 everyone else", "status 2026.9 the status of users",
+                "risk-default 2026.5 everyone else", "status 2026.9 the status of users",
             ])
         try runner.fail("policy", "bind", "juice", "status", status: 64, saying: "cannot be bound")
         try runner.fail(
@@ -420,7 +423,7 @@ extension PolicyCommandTests {
         try runner.succeed("policy", "rollback", "status")
         #expect(
             try active(runner) == [
-                "risk-default 2026.4 everyone else", "status 2026.2 the status of users",
+                "risk-default 2026.5 everyone else", "status 2026.2 the status of users",
             ])
         try runner.fail("policy", "rollback", "status", status: 65, saying: "cannot roll back")
     }

@@ -32,7 +32,7 @@ import Testing
         #expect(lines.contains("    decision   - allow"))
         #expect(lines.contains("  likely-real-burst: never matched"))
         #expect(lines.contains("  inbox-velocity: never true: inbox.signups_24h >= 3"))
-        #expect(lines.last == "risk-default 2026.4: 2 tests, 1 failed")
+        #expect(lines.last == "risk-default 2026.5: 2 tests, 1 failed")
     }
 
     @Test func testReport_asJSONOrJUnit_holdsFailures() throws {
@@ -59,7 +59,7 @@ import Testing
         #expect(
             text.hasPrefix(
                 """
-                sign_in: require_verification   (risk-default 2026.4)
+                sign_in: require_verification   (risk-default 2026.5)
                   challenges  email_code, reauthenticate
                   reasons     SIGNUP_UNVERIFIED
 

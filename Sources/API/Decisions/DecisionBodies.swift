@@ -4,20 +4,26 @@ import CEL
 import Decisions
 import HTTP
 import RiskPolicy
+import SignIn
 import Support
 
 /// The members of a body, each read by its type; other members are refused.
 struct Members {
     private let members: JSONObject
+    /// The JSON pointer of the object.
+    private let pointer: String
 
-    init(_ body: JSONValue, names: Set<String>) throws {
+    /// - Parameter pointer: of an object within the body.
+    init(_ body: JSONValue, names: Set<String>, at pointer: String = "") throws {
         guard case .object(let members) = body else {
-            throw Problem.invalid("must be an object, not \(body.kind)", at: "")
+            throw Problem.invalid("must be an object, not \(body.kind)", at: pointer)
         }
         if let name = members.members.map(\.name).filter({ !names.contains($0) }).min() {
-            throw Problem.invalid("unknown member", at: "/" + StrictDecoder.escaped(name))
+            throw Problem.invalid(
+                "unknown member", at: pointer + "/" + StrictDecoder.escaped(name))
         }
         self.members = members
+        self.pointer = pointer
     }
 
     /// Null is the same as a missing member.
@@ -30,10 +36,10 @@ struct Members {
     func text(_ name: String, limit: Int) throws -> String? {
         guard let value = self[name] else { return nil }
         guard case .string(let text) = value else {
-            throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)")
+            throw Problem.invalid("must be a string, not \(value.kind)", at: "\(pointer)/\(name)")
         }
         guard (1...limit).contains(text.utf8.count) else {
-            throw Problem.invalid("must be 1 to \(limit) octets", at: "/\(name)")
+            throw Problem.invalid("must be 1 to \(limit) octets", at: "\(pointer)/\(name)")
         }
         return text
     }
@@ -45,17 +51,19 @@ struct Members {
     ) throws -> Word
     where Word.RawValue == String {
         guard let text = try text(name, limit: 64) else {
-            throw Problem.invalid("is missing", at: "/\(name)")
+            throw Problem.invalid("is missing", at: "\(pointer)/\(name)")
         }
         if let word = Word(rawValue: text) { return word }
         let names = (Word.allCases.map(\.rawValue) + others).joined(separator: ", ")
-        throw Problem.invalid("must be one of \(names)", at: "/\(name)")
+        throw Problem.invalid("must be one of \(names)", at: "\(pointer)/\(name)")
     }
 }
 
 extension DecisionRequest {
     private static let memberNames: Set = [
-        "event", "client_id", "identity_token", "nonce", "sub", "app_account", "device", "context",
+        "event", "client_id", "identity_token", "nonce", "sub", "app_account", "device",
+        "challenge",
+        "context",
     ]
 
     /// From the body of `POST /v1/decisions`. Throws `Problem` (422).
@@ -70,12 +78,29 @@ extension DecisionRequest {
             nonce: try members.text("nonce", limit: 512),
             sub: try members.text("sub", limit: Self.maximumNameLength),
             appAccount: try members.text("app_account", limit: Self.maximumNameLength),
-            device: try members.text("device", limit: DeviceLimits.idLength))
+            device: try members.text("device", limit: DeviceLimits.idLength),
+            challenge: try members["challenge"].map(ChallengeRequest.init))
         guard let value = members["context"] else { return }
         guard case .object(let values) = value else {
             throw Problem.invalid("must be an object, not \(value.kind)", at: "/context")
         }
         context = values.members.sorted { $0.name < $1.name }.map { ($0.name, CELValue($0.value)) }
+    }
+}
+
+extension ChallengeRequest {
+    /// From the member `challenge`. Throws `Problem` (422).
+    fileprivate init(_ value: JSONValue) throws {
+        let members = try Members(
+            value, names: ["redirect_uri", "response_mode", "state"], at: "/challenge")
+        guard let redirectURI = try members.text("redirect_uri", limit: 2_048) else {
+            throw Problem.invalid("is missing", at: "/challenge/redirect_uri")
+        }
+        self.init(
+            redirectURI: redirectURI,
+            mode: members["response_mode"] == nil
+                ? nil : try members.word("response_mode", AuthorizationResponseMode.self),
+            state: try members.text("state", limit: AuthenticationRequestReader.maximumState))
     }
 }
 

@@ -79,7 +79,8 @@ extension SignInRoutes {
     private func show(_ page: String, _ handle: String, _ browser: String) -> Response {
         var response = Response.redirect(
             to: "\(page)\(page.contains("?") ? "&" : "?")request=\(handle)")
-        response.headers[.setCookie] = AuthorizationCookie(issuer: settings.issuer).set(browser)
+        response.headers[.setCookie] = AuthorizationCookie(issuer: settings.issuer).set(
+            browser, age: PendingLifetime.most)
         return response
     }
 
@@ -216,28 +217,6 @@ extension SignInRoutes {
         return try await parts.run {
             try $0.authorizations.take(ticket: ticket, browser: browser, now: time)
         }
-    }
-}
-
-/// The cookie of the browser that made the request. No other browser gets the response.
-struct AuthorizationCookie {
-    private let name: String
-    private let isSecure: Bool
-
-    init(issuer: String) {
-        isSecure = issuer.hasPrefix("https://")
-        name = HostCookie.name("postern-authorization", isSecure: isSecure)
-    }
-
-    /// A value in the form made here; nil for anything else.
-    func value(in headers: HTTPFields) -> String? {
-        headers.cookie(name).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
-    }
-
-    /// Lax: the page may be on another site that leads back here.
-    func set(_ value: String) -> String {
-        "\(name)=\(value); Path=/; Max-Age=\(PendingLifetime.most); HttpOnly; SameSite=Lax"
-            + (isSecure ? "; Secure" : "")
     }
 }
 

@@ -59,6 +59,8 @@ package struct NoticeSource: Sendable {
 /// The purpose of a message that Postern itself sends.
 package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
+    /// A code for a check that a team requires.
+    case check
     case signIn = "sign-in"
     case newBrowser = "new-browser"
     case newPasskey = "new-passkey"

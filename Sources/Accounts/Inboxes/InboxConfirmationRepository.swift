@@ -231,6 +231,7 @@ package struct InboxConfirmationRepository: Sendable {
                 ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now),
                 ("page_codes", "kept_until", now), ("used_challenges", "expires_at", now),
                 ("page_sessions", "expires_at", now),
+                ("check_codes", "sent_at", now - NoticeWindow.kept),
                 ("notices", "sent_at", now - NoticeWindow.kept),
             ] {
                 let deleted = try connection.run(

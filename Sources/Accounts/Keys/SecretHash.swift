@@ -14,6 +14,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case verificationLink = "verification link"
         case pageLink = "page link"
         case signInCode = "sign-in code"
+        /// A code for a check that a decision required.
+        case checkCode = "check code"
         case signUp = "sign-up"
         case browser
         /// A form that a browser sent a moment ago, so that a repetition has no effect.

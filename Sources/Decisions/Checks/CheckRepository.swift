@@ -2,6 +2,8 @@
 
 import Accounts
 import Database
+import SignIn
+import Support
 
 /// Why an outcome is refused.
 package enum OutcomeRefusal: Error, Sendable, Hashable {
@@ -23,9 +25,11 @@ extension CheckRecord {
 
     /// The record after a report; nil if the report adds nothing new. Pure.
     /// - Parameter known: the earlier reports of this challenge.
+    /// - Parameter method: how the page carried it out; nil for a report of the team. The last word
+    ///   counts, so a pass that the team reports is never one that was observed.
     package static func after(
-        _ outcome: CheckOutcome, challenge: String, known: CheckRecord?,
-        of decision: DecisionRecord, now: Int64
+        _ outcome: CheckOutcome, challenge: String, method: CheckMethod? = nil,
+        known: CheckRecord?, of decision: DecisionRecord, now: Int64
     ) throws(OutcomeRefusal) -> CheckRecord? {
         guard decision.challenges.contains(challenge) else { throw .notOffered }
         if let known {
@@ -43,14 +47,18 @@ extension CheckRecord {
         guard now - decision.evaluatedAt <= reportingTime else { throw .tooLate }
         return switch outcome {
         case .initiated:
-            CheckRecord(challenge: challenge, initiatedAt: now, passedAt: nil, failedAt: nil)
+            CheckRecord(
+                challenge: challenge, method: method, initiatedAt: now, passedAt: nil,
+                failedAt: nil)
         case .passed:
             CheckRecord(
-                challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now,
+                challenge: challenge, method: method, initiatedAt: known?.initiatedAt ?? now,
+                passedAt: now,
                 failedAt: known?.failedAt)
         case .failed:
             CheckRecord(
-                challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: nil,
+                challenge: challenge, method: method, initiatedAt: known?.initiatedAt ?? now,
+                passedAt: nil,
                 failedAt: now)
         }
     }
@@ -70,26 +78,14 @@ package struct CheckRepository: Sendable {
             guard let decision = try connection.decision(id, team: team) else {
                 return .failure(.notFound)
             }
-            let known = decision.checks.first { $0.challenge == challenge }
             let check: CheckRecord?
             do throws(OutcomeRefusal) {
                 check = try CheckRecord.after(
-                    outcome, challenge: challenge, known: known, of: decision.record, now: now)
+                    outcome, challenge: challenge, known: decision.check(challenge),
+                    of: decision.record, now: now)
             } catch { return .failure(error) }
             guard let check else { return .success(decision) }
-            try connection.run(
-                """
-                INSERT INTO checks (decision_id, challenge, grant_id, initiated_at, passed_at, failed_at)
-                VALUES \(list: [id, challenge, decision.record.grantNumber, check.initiatedAt, check.passedAt, check.failedAt])
-                ON CONFLICT (decision_id, challenge) DO UPDATE
-                    SET passed_at = excluded.passed_at, failed_at = excluded.failed_at
-                """)
-            if outcome == .passed, let grant = decision.record.grantNumber {
-                try connection.run(
-                    "UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'"
-                )
-                try connection.noteSeen([grant: now])
-            }
+            try connection.record(check, of: decision.record)
             return .success(try connection.decision(id, team: team) ?? decision)
         }
     }
@@ -166,7 +162,32 @@ package struct CheckRepository: Sendable {
     }
 }
 
+extension LoggedDecision {
+    /// The reports of a challenge; nil if it was not begun.
+    func check(_ challenge: String) -> CheckRecord? {
+        checks.first { $0.challenge.hasSameOctets(as: challenge) }
+    }
+}
+
 extension DatabaseConnection {
+    /// Writes the state of a check. If one was required at sign-up, a pass ends the pending state
+    /// of the grant.
+    func record(_ check: CheckRecord, of decision: DecisionRecord) throws(StoreFailure) {
+        try run(
+            """
+            INSERT INTO checks (decision_id, challenge, grant_id, method, initiated_at, passed_at, failed_at)
+            VALUES \(list: [decision.id, check.challenge, decision.grantNumber, check.method, check.initiatedAt, check.passedAt,
+                check.failedAt])
+            ON CONFLICT (decision_id, challenge) DO UPDATE
+                SET method = excluded.method, passed_at = excluded.passed_at, failed_at = excluded.failed_at
+            """)
+        guard let passedAt = check.passedAt, let grant = decision.grantNumber else { return }
+        try run(
+            "UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'"
+        )
+        try noteSeen([grant: passedAt])
+    }
+
     /// Whether an app's own account was bound, within a transaction.
     func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
         try row("SELECT 1 FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(mark)")

@@ -2,6 +2,7 @@
 
 import CEL
 import RiskPolicy
+import SignIn
 
 /// "Does this person need an extra check before I continue?"
 package struct DecisionRequest: Sendable {
@@ -19,6 +20,8 @@ package struct DecisionRequest: Sendable {
     package var appAccount: String?
     /// The device that the user is on, by its id from `/v1/attestations`.
     package var device: String?
+    /// Where the result goes if the page carries out the check; nil if the app does that itself.
+    package var challenge: ChallengeRequest?
     /// Values that the backend adds, by the name under `context.`.
     package var context: [(name: String, value: CELValue)]
     /// Whether a person typed the values as text, so that the policy's declared types decide how
@@ -28,7 +31,7 @@ package struct DecisionRequest: Sendable {
     package init(
         event: PolicyEvent, clientID: String, identityToken: String? = nil, nonce: String? = nil,
         sub: String? = nil,
-        appAccount: String? = nil, device: String? = nil,
+        appAccount: String? = nil, device: String? = nil, challenge: ChallengeRequest? = nil,
         context: [(name: String, value: CELValue)] = []
     ) {
         self.event = event
@@ -38,6 +41,7 @@ package struct DecisionRequest: Sendable {
         self.sub = sub
         self.appAccount = appAccount
         self.device = device
+        self.challenge = challenge
         self.context = context
     }
 
@@ -70,6 +74,23 @@ package struct DecisionRequest: Sendable {
                 throw .invalid(pointer, "must be 1 to \(Self.maximumNameLength) octets")
             }
         }
+    }
+}
+
+/// A check that the built-in page is to carry out, if one is required.
+package struct ChallengeRequest: Sendable, Hashable {
+    /// One of the app's.
+    package let redirectURI: String
+    /// `response_mode`; nil for a query.
+    package let mode: AuthorizationResponseMode?
+    /// Returned with the result.
+    package let state: String?
+
+    package init(redirectURI: String, mode: AuthorizationResponseMode? = nil, state: String? = nil)
+    {
+        self.redirectURI = redirectURI
+        self.mode = mode
+        self.state = state
     }
 }
 

@@ -8,9 +8,10 @@ import Support
 /// code for reasons that span teams.
 package enum DecisionResponse {
     /// The answer as one line of JSON, members in a fixed order.
-    package static func json(_ record: DecisionRecord) -> String {
+    /// - Parameter challengeURL: the page that carries out the check; nil if it does not.
+    package static func json(_ record: DecisionRecord, challengeURL: String? = nil) -> String {
         var writer = JSONWriter()
-        writer.object { write(record, &$0) }
+        writer.object { write(record, challengeURL: challengeURL, &$0) }
         return writer.text
     }
 
@@ -34,15 +35,23 @@ package enum DecisionResponse {
         writer.object {
             $0.member("challenge", check.challenge)
             $0.member("outcome", outcome.rawValue)
+            $0.member("source", check.source.rawValue)
+            if let method = check.method {
+                $0.member("method", method.rawValue)
+                $0.member("strength", method.strength.rawValue)
+            }
         }
     }
 
     /// Writes the members that each answer has.
-    private static func write(_ record: DecisionRecord, _ writer: inout JSONWriter) {
+    private static func write(
+        _ record: DecisionRecord, challengeURL: String? = nil, _ writer: inout JSONWriter
+    ) {
         writer.member("decision_id", record.id)
         writer.member("event", record.event)
         writer.member("decision", record.decision)
         writer.member("challenges", record.challenges)
+        if let challengeURL { writer.member("challenge_url", challengeURL) }
         writer.name("reasons")
         writer.array { for code in record.wireReasons { $0.object { $0.member("code", code) } } }
         writer.name("degraded")

@@ -185,6 +185,10 @@ package struct SignalSource: Sendable {
             return grant == nil && !isNewWithToken ? .missing : count(history?.failedChecks24h)
         case .passedChecks:
             return grant == nil && !isNewWithToken ? .missing : count(history?.passedChecks90d)
+        case .observedChecks:
+            return grant == nil && !isNewWithToken ? .missing : count(history?.observedChecks90d)
+        case .sinceObserved: return hours(since: history?.lastPasses.observed, now)
+        case .sinceProofOfWork: return hours(since: history?.lastPasses.proofOfWork, now)
         case .sinceHumanCheck: return hours(since: history?.lastPasses.humanCheck, now)
         case .sinceEmailCode: return hours(since: history?.lastPasses.emailCode, now)
         case .sinceReauthenticate: return hours(since: history?.lastPasses.reauthenticate, now)

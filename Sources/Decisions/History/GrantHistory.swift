@@ -23,11 +23,20 @@ package struct LastPasses: Sendable, Hashable {
     package var humanCheck: Int64?
     package var emailCode: Int64?
     package var reauthenticate: Int64?
+    /// Of any kind, carried out by the page, and not by a proof of work.
+    package var observed: Int64?
+    /// A `human_check` that a proof of work passed. It counts as nothing else.
+    package var proofOfWork: Int64?
 
-    package init(humanCheck: Int64? = nil, emailCode: Int64? = nil, reauthenticate: Int64? = nil) {
+    package init(
+        humanCheck: Int64? = nil, emailCode: Int64? = nil, reauthenticate: Int64? = nil,
+        observed: Int64? = nil, proofOfWork: Int64? = nil
+    ) {
         self.humanCheck = humanCheck
         self.emailCode = emailCode
         self.reauthenticate = reauthenticate
+        self.observed = observed
+        self.proofOfWork = proofOfWork
     }
 }
 
@@ -125,7 +134,10 @@ package struct GrantHistory: Sendable, Hashable {
     /// Class of the inbox's domain; nil if it was not requested, or if there is no inbox.
     package var domainClass: DomainClass?
     package var failedChecks24h: Int64
+    /// Those that a proof of work passed are not among them.
     package var passedChecks90d: Int64
+    /// Of those, the ones that the page carried out.
+    package var observedChecks90d: Int64
     package var lastPasses: LastPasses
     /// Rules that must not require a check for the grant now.
     package var snoozes: [SnoozedRule] = []

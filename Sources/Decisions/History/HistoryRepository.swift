@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import RiskPolicy
+import SignIn
 
 /// The data to read for a request.
 package struct HistoryRequest: Sendable {
@@ -134,8 +135,15 @@ package struct HistoryRepository: Sendable {
         """
     }
 
-    private static func lastPass(_ challenge: String) -> String {
-        "(SELECT MAX(k.passed_at) FROM checks k WHERE k.grant_id = g.id AND k.challenge = '\(challenge)')"
+    /// Whether a row of `checks` is more than a price that was paid.
+    private static let isProof = "COALESCE(k.method, '') <> '\(CheckMethod.proofOfWork.rawValue)'"
+
+    private static func lastPass(_ condition: String) -> String {
+        "(SELECT MAX(k.passed_at) FROM checks k WHERE k.grant_id = g.id AND \(condition))"
+    }
+
+    private static func lastPass(of challenge: HostedChallenge) -> String {
+        lastPass("k.challenge = '\(challenge.rawValue)' AND \(isProof)")
     }
 
     private static func select(_ account: String) -> String {
@@ -150,10 +158,14 @@ package struct HistoryRepository: Sendable {
             \(counter(.riskEvents, since: 6)) AS risk_events_30d, e.risk_event, e.risk_event_at,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at IS NULL
                 AND (k.failed_at > ?4 OR (k.failed_at IS NULL AND k.initiated_at > ?8 AND k.initiated_at <= ?9))) AS failed_24h,
-            (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7) AS passed_90d,
+            (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7 AND \(isProof)) AS passed_90d,
+            (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7 AND k.method IS NOT NULL AND \(isProof))
+                AS observed_90d,
             CASE WHEN EXISTS (SELECT 1 FROM rule_snoozes z WHERE z.grant_id = g.id) THEN 1 ELSE 0 END AS has_snoozes,
-            \(lastPass("human_check")) AS human_check, \(lastPass("email_code")) AS email_code,
-            \(lastPass("reauthenticate")) AS reauthenticate,
+            \(lastPass(of: .humanCheck)) AS human_check, \(lastPass(of: .emailCode)) AS email_code,
+            \(lastPass(of: .reauthenticate)) AS reauthenticate,
+            \(lastPass("k.method IS NOT NULL AND \(isProof)")) AS observed,
+            \(lastPass("k.method = '\(CheckMethod.proofOfWork.rawValue)'")) AS proof_of_work,
             (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.at > ?4) AS signups_24h,
             (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.team_id = a.team_id
                 AND s.user_id = a.user_id AND s.at > ?4) AS own_signups_24h,
@@ -254,9 +266,11 @@ extension GrantHistory {
         lastRiskEvent = riskEvents30d > 0 ? try row["risk_event"] : nil
         failedChecks24h = try row["failed_24h"]
         passedChecks90d = try row["passed_90d"]
+        observedChecks90d = try row["observed_90d"]
         lastPasses = try LastPasses(
             humanCheck: row["human_check"], emailCode: row["email_code"],
-            reauthenticate: row["reauthenticate"])
+            reauthenticate: row["reauthenticate"], observed: row["observed"],
+            proofOfWork: row["proof_of_work"])
         if try row["inbox_id"] as Int64? != nil {
             inbox = try InboxFacts(
                 signUps24h: row["signups_24h"], isOwnSignUpCounted: row["own_signups_24h"],

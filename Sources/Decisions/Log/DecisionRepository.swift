@@ -1,6 +1,7 @@
 // The decision log: written in batches, read by number, by page and by id.
 
 import Database
+import SignIn
 
 /// Writes and reads logged decisions.
 package struct DecisionRepository: Sendable {
@@ -320,11 +321,11 @@ extension DatabaseConnection {
     /// The reports about a decision's challenges.
     func checks(decision id: String) throws(StoreFailure) -> [CheckRecord] {
         try rows(
-            "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"
+            "SELECT challenge, method, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"
         ).map { row throws(StoreFailure) in
             try CheckRecord(
-                challenge: row["challenge"], initiatedAt: row["initiated_at"],
-                passedAt: row["passed_at"],
+                challenge: row["challenge"], method: row["method"],
+                initiatedAt: row["initiated_at"], passedAt: row["passed_at"],
                 failedAt: row["failed_at"])
         }
     }

@@ -1,6 +1,7 @@
 // Decisions as they are logged, and the changes of a decision to a grant.
 
 import Database
+import SignIn
 
 /// One decision in the log. Contains no token and no address; the grant's number replaces the
 /// `sub`.
@@ -129,21 +130,37 @@ package enum DecisionLabel: String, SQLCodable, Sendable, Hashable, CaseIterable
     case legitimate, fraudulent
 }
 
+/// Who says how a check ended.
+package enum CheckSource: String, Sendable, Hashable, CaseIterable {
+    /// The team.
+    case reported
+    /// Postern itself, whose page carried it out.
+    case observed
+}
+
 /// A challenge of a decision that was begun.
 package struct CheckRecord: Sendable, Hashable {
     package let challenge: String
+    /// How the page carried it out; nil if the team reported it.
+    package let method: CheckMethod?
     /// Seconds since 1970.
     package let initiatedAt: Int64
     package let passedAt: Int64?
     /// After a pass, earlier failures do not count.
     package let failedAt: Int64?
 
-    package init(challenge: String, initiatedAt: Int64, passedAt: Int64?, failedAt: Int64?) {
+    package init(
+        challenge: String, method: CheckMethod? = nil, initiatedAt: Int64, passedAt: Int64?,
+        failedAt: Int64?
+    ) {
         self.challenge = challenge
+        self.method = method
         self.initiatedAt = initiatedAt
         self.passedAt = passedAt
         self.failedAt = failedAt
     }
+
+    package var source: CheckSource { method == nil ? .reported : .observed }
 
     /// Maximum duration of a challenge: if it is not passed by then, it counts as failed.
     package static let timeout: Int64 = 3_600

@@ -31,13 +31,14 @@ package struct DecisionParts: Sendable {
     /// - Parameters:
     ///   - lists: live lists; the caller keeps them up to date.
     ///   - own: the `iss` of this installation's tokens and their signer; nil if it issues none.
+    ///   - hasPage: whether the built-in page carries out checks.
     ///   - executor: runs calls of the store, which block.
     ///   - interpreting: runs policies that take long; nil for the same executor.
     ///   - metrics: counts decisions by outcome and rule.
     ///   - refusesOddContext, canned: as in `DecisionService.Settings`.
     package init(
         store: Store, policies: any PolicySource, lists: ListsInForce?, trust: IssuerTrust,
-        own: (issuer: String, signer: IdentitySigner)?,
+        own: (issuer: String, signer: IdentitySigner)?, hasPage: Bool,
         executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil,
         metrics: ServiceMetrics? = nil,
         refusesOddContext: Bool = false, canned: (@Sendable (String) -> CannedResponse?)? = nil,
@@ -56,7 +57,8 @@ package struct DecisionParts: Sendable {
             commits: commits,
             reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
             settings: DecisionService.Settings(
-                ownIssuer: own?.issuer, refusesOddContext: refusesOddContext, canned: canned),
+                ownIssuer: own?.issuer, hasPage: hasPage, refusesOddContext: refusesOddContext,
+                canned: canned),
             now: now, logger: logger
         ) { record in
             guard let metrics else { return }

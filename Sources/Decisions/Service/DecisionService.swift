@@ -27,6 +27,8 @@ package final class DecisionService: Sendable {
     package struct Settings: Sendable {
         /// The `iss` of this installation's own tokens; nil if it issues none.
         package var ownIssuer: String?
+        /// Whether the built-in page carries out checks for apps that ask for it.
+        package var hasPage: Bool
         /// How long an answer is valid, in seconds.
         package var validity: Int64
         /// Fixed answers for test subjects, by `sub`; nil outside a sandbox.
@@ -39,11 +41,13 @@ package final class DecisionService: Sendable {
         package var refusesOddContext: Bool
 
         package init(
-            ownIssuer: String? = nil, validity: Int64 = 300, refusesOddContext: Bool = false,
+            ownIssuer: String? = nil, hasPage: Bool = false, validity: Int64 = 300,
+            refusesOddContext: Bool = false,
             canned: (@Sendable (String) -> CannedResponse?)? = nil
         ) {
             self.refusesOddContext = refusesOddContext
             self.ownIssuer = ownIssuer
+            self.hasPage = hasPage
             self.validity = validity
             self.canned = canned
         }
@@ -154,6 +158,7 @@ package final class DecisionService: Sendable {
         guard let policy = policies.policy(team: team.number, app: app.clientID) else {
             throw DecisionError.unavailable("no policy is active", retryAfter: 30)
         }
+        let target = try await target(of: question, app: app)
         let source = policy.signals
         let context = source.context(question.context, areTyped: question.isContextTyped)
         if settings.refusesOddContext { try source.checkStrictly(context) }
@@ -163,7 +168,7 @@ package final class DecisionService: Sendable {
         }
         let asking = DecisionContext(
             question: question, app: app, policy: policy, source: source, context: context,
-            token: token, time: time,
+            token: token, target: target, time: time,
             id: try Self.newID(now: time.seconds),
             appAccountMark: question.appAccount.map {
                 store.decisionMarks.appAccount(team: team.number, account: $0)
@@ -195,6 +200,8 @@ package final class DecisionService: Sendable {
         let source: SignalSource
         let context: QuestionContext
         let token: VerifiedSubject?
+        /// Where the result goes of a check that the page carries out; nil if it does not.
+        let target: AuthorizationResponseTarget?
         let time: CELTimestamp
         let id: String
         let appAccountMark: [UInt8]?
@@ -233,7 +240,8 @@ package final class DecisionService: Sendable {
             if counted == nil { counted = try await count(read, view.event, turn: turn) }
             facts.velocity = counted?.counts ?? [:]
             let record = try await compose(asking, facts, isBound: read.isAppAccountBound)
-            let answer = DecisionResponse.json(record)
+            let url = try await challengeURL(asking, record, facts)
+            let answer = DecisionResponse.json(record, challengeURL: url)
             let nonce = nonce(asking, record, answer)
             guard
                 var decisionWrite = DecisionBuilder.decisionWrite(
@@ -243,6 +251,8 @@ package final class DecisionService: Sendable {
                 note(record)
                 log.add(record, seen: record.isAsked ? nil : seen(history, asking.time.seconds))
                 await log.waitForRoom(executor)
+                // The page looks for the decision as soon as the user follows the link.
+                if url != nil { try await executor.run { [log] in try log.flush() } }
                 return DecisionReply(body: answer, record: record)
             }
             // The last attempt is written regardless of other changes.

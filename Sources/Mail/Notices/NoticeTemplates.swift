@@ -38,7 +38,8 @@ package struct NoticeValues: Sendable {
     package var day: String?
     /// The reasons for the refusal of mail, in our own words.
     package var reasons: [String] = []
-    /// The team that wants to send from the address, under the operator's name for it.
+    /// The team that wants to send from the address, or that requires a check, under the operator's
+    /// name for it.
     package var team: String?
 
     package init(
@@ -177,6 +178,7 @@ package struct NoticeTemplates: Sendable {
         case .verification: (Embedded.verification_txt, Embedded.verification_html)
         case .signIn: (Embedded.sign_in_txt, Embedded.sign_in_html)
         case .deletion: (Embedded.deletion_txt, Embedded.deletion_html)
+        case .check: (Embedded.check_txt, Embedded.check_html)
         case .change: (Embedded.change_txt, Embedded.change_html)
         case .newBrowser: (Embedded.new_browser_txt, Embedded.new_browser_html)
         case .newPasskey: (Embedded.new_passkey_txt, Embedded.new_passkey_html)
@@ -240,11 +242,12 @@ package struct NoticeTemplates: Sendable {
                 message: "the first line must be \"Subject: …\", and an empty line must follow it")
         }
         for (path, body) in [(text, rendered.text), (html, rendered.html)] {
-            if kind == .verification || kind == .source, !body.contains("123 456") {
+            if kind == .verification || kind == .source || kind == .check, !body.contains("123 456")
+            {
                 throw TemplateError(
                     path: path, message: "lacks {{code}}, which is needed to confirm")
             }
-            if kind == .source, !body.contains("Sample Team") {
+            if kind == .source || kind == .check, !body.contains("Sample Team") {
                 throw TemplateError(
                     path: path,
                     message: "lacks {{team}}, without which users would not know who asked")

@@ -165,15 +165,20 @@ extension PortalPage {
     }
 
     /// The app has the response already: the user went back in the browser.
-    private func finished(_ request: PortalRequest, _ sheet: OpenSheet) async throws -> Response {
+    func finished(_ request: PortalRequest, _ sheet: OpenSheet) async throws -> Response {
         let language = request.language
         let team = try await pool.run { try appearance(sheet).teamName }
-        let title = language.text("This sign-in is finished")
+        let title =
+            sheet.pending.check == nil
+            ? language.text("This sign-in is finished") : language.text("This check is finished")
         let view = RefusalView(
             title: title,
-            text: language.text(
-                "Go back to {team}. If you are not signed in there, start again there.",
-                ["team": team]),
+            text: sheet.pending.check == nil
+                ? language.text(
+                    "Go back to {team}. If you are not signed in there, start again there.",
+                    ["team": team])
+                : language.text(
+                    "Go back to {team}. If it still asks, start again there.", ["team": team]),
             back: WebOrigin(sheet.request.target.redirectURI).map {
                 RefusalView.Back(
                     target: $0.description, label: language.text("Back to {team}", ["team": team]))
@@ -184,6 +189,7 @@ extension PortalPage {
     func showSheet(_ request: PortalRequest) async throws -> Response {
         guard let sheet = request.sheet else { throw PortalRefusal.over }
         if sheet.pending.isFinished { return try await finished(request, sheet) }
+        if let check = sheet.pending.check { return try await showCheck(request, sheet, check) }
         let session = try await session(request)
         let (step, consent) = try await step(sheet, session)
         switch step {
@@ -266,6 +272,11 @@ extension PortalPage {
             // The page is older than the session, for example after Back or in another tab. It is
             // shown again with the current state.
             return request.redirect(request.step(Self.sheetPath))
+        }
+        if let check = sheet.pending.check,
+            let response = try await decideCheck(request, sheet, check, session)
+        {
+            return response
         }
         switch (request.form["decision"], session) {
         case ("cancel", _):

@@ -90,7 +90,7 @@ package struct ServiceParts: Sendable {
             ? provider.issuer.map { [identitySigner, statuses] in
                 SheetProvider(issuer: $0, signer: identitySigner, statuses: statuses)
             } : nil
-        page = try PortalPage(
+        let page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue,
             tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet,
@@ -109,6 +109,7 @@ package struct ServiceParts: Sendable {
             passkeyRoots: ServiceFiles.passkeyRoots(
                 installation.configuration, at: installation.resolved.path), logger: logger
         )
+        self.page = page
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_sign_in_wrong_codes",
@@ -124,7 +125,7 @@ package struct ServiceParts: Sendable {
             DecisionParts(
                 store: installation.store, policies: $0, lists: lists, trust: trust,
                 own: installation.configuration.provider.issuer.map { ($0, identitySigner) },
-                executor: pool,
+                hasPage: sheet != nil && page != nil, executor: pool,
                 interpreting: BlockingPool(.policies), metrics: metrics,
                 refusesOddContext: surroundings.refusesOddContext,
                 canned: surroundings.canned, now: now, logger: logger)

@@ -17,6 +17,13 @@ package struct AuthorizationClient: Sendable, Hashable {
         self.redirectURIs = redirectURIs
         self.isPublic = isPublic
     }
+
+    /// Whether responses may go to this URI. Redirect URIs are checked at registration. Checked
+    /// again here, so that a scheme such as javascript: is never used.
+    package func accepts(_ redirectURI: String) -> Bool {
+        redirectURIs.contains { RedirectURI.matches(redirectURI, registered: $0) }
+            && (try? RedirectURI.checked(redirectURI)) != nil
+    }
 }
 
 /// The values that the authorization endpoint returns (OAuth 2.0 Multiple
@@ -35,6 +42,14 @@ package enum AuthorizationResponseMode: String, Sendable, Hashable, CaseIterable
     case query, fragment
     case formPost = "form_post"
     case webMessage = "web_message"
+
+    /// A form or a message needs an origin.
+    package func isPossible(for redirectURI: String) -> Bool {
+        switch self {
+        case .query, .fragment: true
+        case .formPost, .webMessage: WebOrigin(redirectURI) != nil
+        }
+    }
 }
 
 /// How the provider may interact with the user (OpenID Connect Core section 3.1.2.1).

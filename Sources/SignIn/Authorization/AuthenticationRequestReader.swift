@@ -33,18 +33,9 @@ package struct AuthenticationRequestReader: Sendable {
         guard let redirectURI = parameters["redirect_uri"]?.text else {
             return .page(.redirectMissing)
         }
-        // Redirect URIs are checked at registration. Checked again here, so that a scheme such
-        // as javascript: is never used.
-        guard
-            client.redirectURIs.contains(where: { RedirectURI.matches(redirectURI, registered: $0) }
-            ),
-            (try? RedirectURI.checked(redirectURI)) != nil
-        else { return .page(.redirectUnregistered) }
+        guard client.accepts(redirectURI) else { return .page(.redirectUnregistered) }
         let form = ResponseForm(parameters, redirectURI: redirectURI)
-        // A form would not return a line break unchanged.
-        let state = parameters["state"].flatMap {
-            $0.octets.count <= Self.maximumState && $0.text.hasNoControls ? $0.text : nil
-        }
+        let state = parameters["state"].flatMap { Self.isState($0.text) ? $0.text : nil }
         let target = AuthorizationResponseTarget(
             redirectURI: redirectURI, mode: form.mode, state: state, issuer: issuer)
         do throws(AuthorizationError) {
@@ -52,6 +43,26 @@ package struct AuthenticationRequestReader: Sendable {
         } catch {
             return .error(error, target)
         }
+    }
+
+    /// Where the result of a check goes that a backend asks for.
+    /// - Parameters:
+    ///   - mode: `response_mode`; nil for a query.
+    /// - Returns: nil if the redirect URI is not the client's, or has a wrong form.
+    package func target(
+        redirectURI: String, mode: AuthorizationResponseMode?, state: String?,
+        client: AuthorizationClient
+    ) -> AuthorizationResponseTarget? {
+        guard client.accepts(redirectURI), state.map(Self.isState) ?? true,
+            mode.map({ $0.isPossible(for: redirectURI) }) ?? true
+        else { return nil }
+        return AuthorizationResponseTarget(
+            redirectURI: redirectURI, mode: mode ?? .query, state: state, issuer: issuer)
+    }
+
+    /// A form would not return a line break unchanged.
+    package static func isState(_ text: String) -> Bool {
+        text.utf8.count <= maximumState && text.hasNoControls
     }
 
     private func request(
@@ -259,7 +270,7 @@ private struct ResponseForm {
                 AuthorizationError(
                     .invalidRequest, "response_mode=query is not allowed with an id_token"))
         case .formPost, .webMessage:
-            guard WebOrigin(redirectURI) != nil else {
+            guard mode.isPossible(for: redirectURI) else {
                 return .failure(
                     AuthorizationError(
                         .invalidRequest, "this response_mode needs a redirect_uri of http or https")

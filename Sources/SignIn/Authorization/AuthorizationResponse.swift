@@ -26,6 +26,12 @@ package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringC
         self.init(target, [("code", code), ("id_token", identityToken), ("user", user)])
     }
 
+    /// The result of a check that a decision required.
+    /// - Parameter checkResult: a signed `CheckResult`.
+    package init(_ target: AuthorizationResponseTarget, checkResult: String) {
+        self.init(target, [("check_result", checkResult)])
+    }
+
     /// An error.
     package init(_ target: AuthorizationResponseTarget, _ error: AuthorizationError) {
         self.init(target, [("error", error.code.rawValue), ("error_description", error.detail)])

@@ -17,6 +17,8 @@ package struct PendingAuthorization: Sendable {
     package let expiresAt: Int64
     /// Whether the browser fetched the response.
     package let isFinished: Bool
+    /// The check that the page carries out; nil for a sign-in.
+    package var check: HostedCheck?
 
     /// Whether the page must report when the user signed in, so that an old sign-in
     /// does not pass for a new one.
@@ -45,6 +47,8 @@ package enum PendingLifetime {
     static let step = PageLifetime.link
     /// Any request.
     package static let most: Int64 = 3600
+    /// A check that a decision required.
+    package static let check: Int64 = 10 * 60
     /// How often the use of a request is recorded, instead of at every step.
     static let seen: Int64 = 60
 }
@@ -75,6 +79,7 @@ package struct PendingAuthorizations: Sendable {
     private struct Request: Codable {
         let request: AuthenticationRequest
         let subjectHint: String?
+        var check: HostedCheck?
     }
 
     private struct Response: Codable {
@@ -108,6 +113,29 @@ package struct PendingAuthorizations: Sendable {
         try add(request, .endSession, browser: nil, network: network, now: now)
     }
 
+    /// Stores a check that a decision required, and returns its handle: that of the decision, so
+    /// that a repeated request gets the same.
+    /// - Parameter subject: the `sub` of the account; nil if the page has no user for it.
+    package func add(
+        _ check: HostedCheck, clientID: String, subject: String?,
+        target: AuthorizationResponseTarget, now: Int64
+    ) throws(StoreFailure) -> String {
+        let request = Request(
+            request: AuthenticationRequest(
+                clientID: clientID, target: target, responseType: .code, scopes: [], nonce: nil,
+                challenge: nil, prompts: [.login], maximumAge: nil, loginHint: nil,
+                uiLocales: [], contextClasses: []),
+            subjectHint: subject, check: check)
+        let token = Array(
+            secrets.hash(.authorizationRequest, check.decisionID, context: "check")[
+                ..<SealedTokens.tokenLength])
+        // Each check is a network of its own: those of a busy backend do not replace each other.
+        // The key of the handle seals one content: a second one of the same decision is not stored.
+        return try add(
+            request, .authorizationRequest, token: token, browser: nil, network: check.decisionID,
+            most: PendingLifetime.check, now: now)
+    }
+
     /// The request of a handle; nil if it is unknown or too old.
     package func open(_ handle: String, now: Int64) throws(StoreFailure) -> PendingAuthorization? {
         guard let token = Self.token(handle) else { return nil }
@@ -119,7 +147,22 @@ package struct PendingAuthorizations: Sendable {
         return try PendingAuthorization(
             request: kept.request, subjectHint: kept.subjectHint, createdAt: row["created_at"],
             expiresAt: row["expires_at"],
-            isFinished: response.map(\.isEmpty) ?? false)
+            isFinished: response.map(\.isEmpty) ?? false, check: kept.check)
+    }
+
+    /// Whether a request is bound to this browser.
+    package func isBound(
+        _ handle: String, to browser: String, now: Int64
+    ) throws(StoreFailure) -> Bool {
+        guard let token = Self.token(handle) else { return false }
+        let bound: [UInt8]? = try database.read { connection throws(StoreFailure) in
+            try connection.value(
+                """
+                SELECT browser_hash FROM pending_requests
+                WHERE handle_hash = \(hash(token, .authorizationRequest)) AND expires_at > \(now)
+                """)
+        }
+        return bound.map { constantTimeEqual($0, secrets.hash(.browser, browser)) } ?? false
     }
 
     /// A request to sign out; nil if it is unknown or too old.
@@ -292,10 +335,10 @@ package struct PendingAuthorizations: Sendable {
             try row(connection, token, purpose, now: now)
         }
         guard let row = found else { return nil }
-        let (number, createdAt, expiresAt): (Int64, Int64, Int64) = try (
-            row["id"], row["created_at"], row["expires_at"]
+        let (number, endsAt, expiresAt): (Int64, Int64, Int64) = try (
+            row["id"], row["ends_at"], row["expires_at"]
         )
-        let prolonged = min(createdAt + PendingLifetime.most, now + PendingLifetime.step)
+        let prolonged = min(endsAt, now + PendingLifetime.step)
         if prolonged - expiresAt >= PendingLifetime.seen {
             try database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run(
@@ -312,28 +355,32 @@ package struct PendingAuthorizations: Sendable {
     ) throws(StoreFailure) -> SQLRow? {
         try connection.row(
             """
-            SELECT id, content, response, created_at, expires_at FROM pending_requests
+            SELECT id, content, response, created_at, expires_at, ends_at FROM pending_requests
             WHERE handle_hash = \(hash(token, purpose)) AND expires_at > \(now)
             """)
     }
 
+    /// - Parameter token: of the handle; nil for a random one.
     private func add(
-        _ value: some Encodable, _ purpose: SecretHash.Purpose, browser: String?, network: String,
-        now: Int64
+        _ value: some Encodable, _ purpose: SecretHash.Purpose, token given: [UInt8]? = nil,
+        browser: String?, network: String, most: Int64 = PendingLifetime.most, now: Int64
     ) throws(StoreFailure) -> String {
-        let token = try SealedTokens.newToken()
+        let token = if let given { given } else { try SealedTokens.newToken() }
         let content = try sealing.encrypt(value, token, purpose)
         let source = secrets.hash(.network, network)
         let browser = browser.map { secrets.hash(.browser, $0) }
         // The write does not wait for the disk: after a power failure the app sends a lost request
         // again.
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let number = try connection.inserted(
+            let number: Int64? = try connection.value(
                 """
-                INSERT INTO pending_requests (handle_hash, content, octets, network_hash, browser_hash, created_at, expires_at)
+                INSERT INTO pending_requests
+                    (handle_hash, content, octets, network_hash, browser_hash, created_at, expires_at, ends_at)
                 VALUES (\(hash(token, purpose)), \(content), \(content.count), \(source), \(browser), \(now),
-                    \(now + PendingLifetime.first)) RETURNING id
+                    \(now + min(most, PendingLifetime.first)), \(now + most))
+                ON CONFLICT (handle_hash) DO NOTHING RETURNING id
                 """)
+            guard let number else { return }
             try drop(
                 connection, of: source, most: limits.perNetwork, octets: limits.octetsPerNetwork)
             guard number % limits.counted == 0 else { return }

@@ -188,6 +188,7 @@ package struct PolicyDiff: Sendable {
                     words(Set(PolicyEvent.allCases.filter { challenge.isOffered(for: $0) }))
                 ),
             ]
+            if let effort = challenge.effort { properties.append(("effort", "\(effort)")) }
             if let condition = challenge.unavailableWhen {
                 properties.append(("not offered", "when \(RuleWords(policy).text(condition))"))
                 properties.append(("unavailable_when", condition.text))

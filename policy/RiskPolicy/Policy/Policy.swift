@@ -10,6 +10,16 @@ package struct PolicyChallenge: Sendable {
     let events: UInt8
     /// If it is true, the challenge is not offered.
     package let unavailableWhen: PolicyExpression?
+    /// How much a browser must compute that Postern itself checks, in units of a million iterations
+    /// of PBKDF2; nil for other kinds than `human_check`.
+    package var effort: Int?
+
+    /// The only kind with an effort.
+    package static let humanCheck = "human_check"
+    /// The most takes a telephone some minutes.
+    package static let efforts = 1...100
+    /// About a second of one core.
+    package static let standardEffort = 2
 
     /// Whether it can be offered for an event.
     package func isOffered(for event: PolicyEvent) -> Bool { events >> UInt8(event.index) & 1 == 1 }

@@ -38,7 +38,7 @@ extension PolicyLoader {
             guard
                 let fields = reader.fields(
                     node, "a challenge", required: ["kind"],
-                    optional: ["events", "unavailable_when", "description"]),
+                    optional: ["events", "unavailable_when", "effort", "description"]),
                 let kindNode = fields["kind"], let kind = reader.text(kindNode, "kind")
             else { continue }
             guard Self.isName(kind[...]) else {
@@ -64,7 +64,7 @@ extension PolicyLoader {
             parts.challenges.append(
                 PolicyChallenge(
                     kind: kind, events: offered.reduce(0) { $0 | 1 << UInt8($1.index) },
-                    unavailableWhen: unavailable))
+                    unavailableWhen: unavailable, effort: effort(fields["effort"], of: kind)))
         }
         for event in PolicyEvent.allCases
         where !parts.challenges.contains(where: {
@@ -75,6 +75,29 @@ extension PolicyLoader {
                 "no challenge is always available for '\(event.rawValue)': one must be without 'unavailable_when'"
             )
         }
+    }
+
+    private func effort(_ node: Node?, of kind: String) -> Int? {
+        guard kind.hasSameOctets(as: PolicyChallenge.humanCheck) else {
+            if let node {
+                reader.report(
+                    node, "only a challenge of kind '\(PolicyChallenge.humanCheck)' has an 'effort'"
+                )
+            }
+            return nil
+        }
+        let efforts = PolicyChallenge.efforts
+        guard let node else { return PolicyChallenge.standardEffort }
+        guard let scalar = reader.scalar(node, "effort") else { return nil }
+        guard case .int(let effort) = YAMLReader.value(scalar), let effort = Int(exactly: effort),
+            efforts.contains(effort)
+        else {
+            reader.report(
+                node,
+                "effort must be a whole number from \(efforts.lowerBound) to \(efforts.upperBound)")
+            return nil
+        }
+        return effort
     }
 
     private func reads(_ expression: PolicyExpression, _ test: (SignalDeclaration) -> Bool) -> Bool

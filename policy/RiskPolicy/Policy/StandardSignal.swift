@@ -36,6 +36,9 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case sinceHumanCheck = "checks.hours_since_human_check"
     case sinceEmailCode = "checks.hours_since_email_code"
     case sinceReauthenticate = "checks.hours_since_reauthenticate"
+    case observedChecks = "checks.observed_90d"
+    case sinceObserved = "checks.hours_since_observed"
+    case sinceProofOfWork = "checks.hours_since_proof_of_work"
     case deviceAttested = "device.attested"
     case deviceAssertions = "device.assertions"
     case deviceAccounts = "device.accounts"
@@ -194,16 +197,33 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                     + "[Domains of inboxes](#domains-of-inboxes)",
                 status: "where the inbox is: `provider`, `relay`, `disposable` or `own`")
         case .failedChecks:
-            Facts("int?", .history, decisions: "failed checks that this team reported")
+            Facts(
+                "int?", .history,
+                decisions: "failed checks, reported by this team or carried out for it by Postern")
         case .failedChecksOfMonth: Facts("int?", .history, status: "failed checks of all teams")
         case .passedChecks:
             Facts(
-                "int?", .history, decisions: "passed checks that this team reported",
+                "int?", .history,
+                decisions:
+                    "passed checks, reported by this team or carried out for it by Postern; no proofs of work",
                 status: "passed checks of all teams")
         case .sinceHumanCheck:
             Facts("int?", .history, decisions: "hours since it was passed; missing if it never was")
         case .sinceEmailCode: Facts("int?", .history, decisions: "the same")
         case .sinceReauthenticate: Facts("int?", .history, decisions: "the same")
+        case .observedChecks:
+            Facts(
+                "int?", .history,
+                decisions:
+                    "of the passed checks, those that Postern carried out itself for this team")
+        case .sinceObserved:
+            Facts("int?", .history, decisions: "hours since Postern last saw a check passed itself")
+        case .sinceProofOfWork:
+            Facts(
+                "int?", .history,
+                decisions:
+                    "hours since a proof of work was last accepted: a price, and no proof of a person"
+            )
         case .deviceAttested:
             Facts(
                 "bool?", .history,

@@ -139,6 +139,17 @@ extension StandardSignal {
         case .sinceHumanCheck: Self.passed("human_check")
         case .sinceEmailCode: Self.passed("email_code")
         case .sinceReauthenticate: Self.passed("reauthenticate")
+        case .observedChecks: .count("passed check", "that Postern carried out within 90 days")
+        case .sinceObserved:
+            .since(
+                "Postern last saw a check passed", event: "the last pass that Postern saw",
+                known: .init(
+                    "Postern saw a check passed before", "Postern never saw a check passed"))
+        case .sinceProofOfWork:
+            .since(
+                "a proof of work was last accepted", event: "the last proof of work",
+                known: .init(
+                    "a proof of work was accepted before", "no proof of work was ever accepted"))
         case .deviceAttested:
             .flag(
                 "whether the device has attested the app", "the device has attested the app",

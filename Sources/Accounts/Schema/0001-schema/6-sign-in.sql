@@ -56,6 +56,7 @@ CREATE INDEX identity_keys_revision ON identity_keys (revision);
 -- An app's request waits here while its user signs in, and then for the browser that fetches the response. Addresses, cookies
 -- and mails contain its handle alone. `content` and `response` are encrypted with a key made from the handle.
 -- `response` is NULL until the user answered, and empty once it was fetched. `browser_hash` is NULL until the browser is known.
+-- Each step of the page moves `expires_at`, at most to `ends_at`. A check that a decision required waits here too.
 CREATE TABLE pending_requests (
     id {id},
     handle_hash {bytes} NOT NULL UNIQUE,
@@ -66,7 +67,8 @@ CREATE TABLE pending_requests (
     ticket_hash {bytes} UNIQUE,
     response {bytes},
     created_at {int} NOT NULL,
-    expires_at {int} NOT NULL
+    expires_at {int} NOT NULL,
+    ends_at {int} NOT NULL
 ) {strict};
 CREATE INDEX pending_requests_network ON pending_requests (network_hash, id, octets);
 CREATE INDEX pending_requests_expiry ON pending_requests (expires_at);

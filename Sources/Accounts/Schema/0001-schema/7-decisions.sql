@@ -110,17 +110,33 @@ CREATE INDEX decisions_review_team ON decisions (team_id, evaluated_at)
 CREATE INDEX decisions_for_review ON decisions (for_review, evaluated_at) WHERE for_review = 1;
 
 -- One row for each challenge of a decision that began. One that has neither passed nor failed after an hour counts as failed.
+-- `method`: how the page carried it out; NULL: the team reported it.
 CREATE TABLE checks (
     decision_id TEXT NOT NULL,
     challenge TEXT NOT NULL,
     grant_id {int} REFERENCES grants (id) ON DELETE CASCADE,
+    method TEXT CHECK (method IN ('proof_of_work', 'mailed_code', 'two_factors', 'passkey', 'provider')),
     initiated_at {int} NOT NULL,
     passed_at {int},
     failed_at {int},
     PRIMARY KEY (decision_id, challenge)
 ) {clustered};
-CREATE INDEX checks_grant ON checks (grant_id, challenge, initiated_at, passed_at, failed_at);
+CREATE INDEX checks_grant ON checks (grant_id, challenge, method, initiated_at, passed_at, failed_at);
 CREATE INDEX checks_time ON checks (initiated_at);
+
+-- The last code that the page mailed for the check of a decision. `sent`: how many were; `tries`: how many wrong ones were
+-- entered.
+CREATE TABLE check_codes (
+    id {id},
+    decision_id TEXT NOT NULL UNIQUE,
+    user_id {int} NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    code_hash {bytes} NOT NULL,
+    sent {int} NOT NULL,
+    tries {int} NOT NULL,
+    sent_at {int} NOT NULL
+) {strict};
+CREATE INDEX check_codes_user ON check_codes (user_id, sent_at);
+CREATE INDEX check_codes_time ON check_codes (sent_at);
 
 -- Users who object to a check that a decision required. `words`: what they wrote; NULL: nothing.
 CREATE TABLE decision_objections (

@@ -86,6 +86,7 @@ struct DecideCommand: AsyncParsableCommand {
         let lists = ListsInForce(opened.store.liveLists, now: PosternClock.now(), logger: logger)
         let parts = DecisionParts(
             store: opened.store, policies: policies, lists: lists, trust: trust, own: own,
+            hasPage: false,
             executor: InlineExecutor(),
             refusesOddContext: strict, now: PosternClock.now, logger: logger)
         let reply: DecisionReply

@@ -135,8 +135,8 @@ import Testing
 
         /// `# why:`, `# expect:` (`proved DOMAIN SELECTOR`, `unproved`, `innocent REASON`, or
         /// `nothing` if the message is not refused as a stranger's), `# from:`, `# dkim:` (result,
-        /// domain, selector), `# spf:`, `# organization:` (by DMARC), `# source:` and `# paired:` of
-        /// anna's team, then `---`, then the message.
+        /// domain, selector), `# spf:`, `# organization:` (by DMARC), `# source:` and `# paired:`
+        /// of anna's team, then `---`, then the message.
         init(_ text: String) throws {
             let lines = try Self.fill(text).split(
                 separator: "\n", omittingEmptySubsequences: false)

@@ -183,7 +183,8 @@ import Testing
         try refuse("spam.example", anna, at: tomorrow + 5)
         #expect(try tell(at: tomorrow + 2 * Self.day).count == 2)
         // Nothing names a sender or the user's inbox.
-        let sent = try test.database.rows("SELECT * FROM outbox").map { "\($0)" }.joined()
+        let sent =
+            try test.database.rows("SELECT * FROM outbox").map { "\($0)" }.joined()
             + (event.detail ?? "") + (event.email ?? "")
         for secret in ["planted", "private", "spam.example", "ads.example", "home.example"] {
             #expect(!sent.contains(secret), "\(secret)")

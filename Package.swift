@@ -618,7 +618,7 @@ let package = Package(
             name: "PostfixTests",
             dependencies: [
                 "Accounts", "Decisions", "DNSTesting", "HostileMail", "InternetMessage", "MailAuth",
-                "MailTesting",
+                "MailCrypto", "MailTesting",
                 "MilterTesting", "postern", "PosternSQLite", "postfix-test-filter",
                 "PostfixHarness", "PostfixSetup",
                 "PostgresHarness", "RelayHarness", "TestSupport",

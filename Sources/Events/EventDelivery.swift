@@ -323,6 +323,10 @@ package final class EventDelivery: Sendable {
             "event_time": .integer(event.eventTime),
         ]
         if let decision = event.decisionID { own["decision_id"] = .string(decision) }
+        if event.type == .addressUsedByOthers {
+            own["email"] = event.email.map(JSONValue.string)
+            for member in event.detailMembers.members { own[member.name] = member.value }
+        }
         var claims: JSONObject = [
             "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(time),
             "jti": .string(event.jti),

@@ -22,16 +22,20 @@ package struct MailerSettings: Sendable {
     /// messages then have no link.
     package let publicURL: String?
     package let limits: NoticeLimits
+    /// Where receivers report complaints about these messages; at the relay domain. Nil if no one
+    /// would get them.
+    package let complaints: AddrSpec?
 
     package init(
         from: AddrSpec, service: String, relayDomain: String, publicURL: String?,
-        limits: NoticeLimits
+        limits: NoticeLimits, complaints: AddrSpec? = nil
     ) {
         self.from = from
         self.service = service
         self.relayDomain = relayDomain
         self.publicURL = publicURL
         self.limits = limits
+        self.complaints = complaints
     }
 }
 
@@ -222,7 +226,9 @@ package struct InboxMailer: Sendable {
         let message = NoticeMessage(
             name: settings.service, from: settings.from, to: inbox, replyTo: answer,
             content: templates.render(kind, values, in: language),
-            relayDomain: settings.relayDomain, id: id, now: now)
+            relayDomain: settings.relayDomain, id: id, now: now,
+            feedback: [tokens().feedback.identifier(.notice, team: nil)]
+                + (settings.complaints.map { [FeedbackFields.complaints(to: $0)] } ?? []))
         let octets: [UInt8]
         do { octets = try message.write(signer: signer) } catch {
             throw MailerError.signing("\(error)")

@@ -120,7 +120,7 @@ extension UserExportRepository {
                 """
                 SELECT a.id, t.name, r.local_part, r.domain, r.forwarding_on, a.created_at, l.at AS last_at,
                     \(Self.usedDay) AS used_day, \(Self.refusedOfWeek(now)) AS refused,
-                    n.name_key, n.name_sealed, n.note_key, n.note_sealed,
+                    \(Self.usingDomains(now)) AS using_domains, n.name_key, n.name_sealed, n.note_key, n.note_sealed,
                     CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > \(now))
                         THEN 1 ELSE 0 END AS has_moved
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
@@ -146,7 +146,7 @@ extension UserExportRepository {
                     ownName: notes.name, note: notes.note, apps: apps[account] ?? [],
                     createdAt: row["created_at"],
                     activeAt: max(lastAt ?? 0, (usedDay ?? 0) * 86_400),
-                    refusedOfWeek: row["refused"])
+                    refusedOfWeek: row["refused"], usingDomains: row["using_domains"])
             }
         }
     }

@@ -85,6 +85,7 @@ extension Store {
     package func add(refusals events: [RefusedForward]) throws(StoreFailure) {
         try rejections.add(events) { connection throws(StoreFailure) in
             try AccountRefusals(events).add(to: connection)
+            try AddressUses(events).add(to: connection, index)
         }
     }
 }

@@ -25,15 +25,18 @@ package enum AddressFilter: Sendable, Hashable, CaseIterable {
     case state(AddressState)
     /// Mail was refused in the past seven days.
     case refused
+    /// Others than the team are proved to have used it in the past 30 days.
+    case usedByOthers
 
     package static let allCases: [AddressFilter] =
-        AddressState.allCases.map(AddressFilter.state) + [.refused]
+        AddressState.allCases.map(AddressFilter.state) + [.refused, .usedByOthers]
 
     /// As in the address of a list.
     package var name: String {
         switch self {
         case .state(let state): state.rawValue
         case .refused: "refused"
+        case .usedByOthers: "used-by-others"
         }
     }
 
@@ -48,6 +51,7 @@ package enum AddressFilter: Sendable, Hashable, CaseIterable {
         switch self {
         case .state(let state): item.state == state
         case .refused: item.refusedOfWeek > 0
+        case .usedByOthers: item.usingDomains > 0
         }
     }
 }
@@ -71,15 +75,18 @@ package struct AddressListItem: Sendable, Hashable {
     package let activeAt: Int64
     /// Messages that were refused in the past seven days.
     package let refusedOfWeek: Int
+    /// Domains other than the team's that are proved to have used it in the past 30 days.
+    package let usingDomains: Int
 
     package init(
         account: Int64, team: String, address: AddrSpec?, state: AddressState, ownName: String,
         note: String, apps: [String],
-        createdAt: Int64, activeAt: Int64 = 0, refusedOfWeek: Int = 0
+        createdAt: Int64, activeAt: Int64 = 0, refusedOfWeek: Int = 0, usingDomains: Int = 0
     ) {
         (self.account, self.team, self.address, self.state) = (account, team, address, state)
         (self.ownName, self.note, self.apps, self.createdAt) = (ownName, note, apps, createdAt)
         (self.activeAt, self.refusedOfWeek) = (activeAt, refusedOfWeek)
+        self.usingDomains = usingDomains
     }
 
     /// Its heading in the list.

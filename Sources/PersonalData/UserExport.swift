@@ -35,6 +35,9 @@ package struct UserExportAccount: Sendable, Hashable {
     package let lastMail: LastMail?
     /// Messages that were refused in the past seven days.
     package let refusedOfWeek: Int
+    /// Domains other than the team's that are proved to have used one of its addresses in the past
+    /// 30 days.
+    package let usingDomains: Int
     package let notes: AccountNotes
     /// The oldest first.
     package let consents: [UserExportConsent]

@@ -37,6 +37,7 @@ package struct UserExportRepository: Sendable {
                     a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, \(GivenName.columns),
                     \(Self.usedDay) AS used_day, \(Self.refusedOfWeek(now)) AS refused,
+                    \(Self.usingDomains(now)) AS using_domains,
                     l.at AS last_at, l.sender_key, l.sender_sealed, n.name_key, n.name_sealed, n.note_key, n.note_sealed
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 JOIN users u ON u.id = a.user_id \(GivenName.join)
@@ -63,7 +64,7 @@ package struct UserExportRepository: Sendable {
                     teamName: sealer.teamName(row, user: user),
                     lastUsedDay: row["used_day"],
                     lastMail: lastMail(row, account: number, now: now),
-                    refusedOfWeek: row["refused"],
+                    refusedOfWeek: row["refused"], usingDomains: row["using_domains"],
                     notes: AccountNotes(row: row, account: number, sealer), consents: consents,
                     move: consents.contains(where: \.isLive)
                         ? nil : move(connection, account: number, now: now),

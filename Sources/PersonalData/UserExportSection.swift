@@ -306,6 +306,20 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM account_refusals x \(ofUser) ORDER BY x.day, x.account_id, x.kind, x.domain"),
             UserExportSection(
+                "uses_by_others",
+                [
+                    ("account", .integer, "x.account_id"),
+                    ("address", .text, "r.local_part || '@' || r.domain"),
+                    ("day", .day, "x.day"), ("signing_domain", .text, "x.domain"),
+                    ("selector", .text, "x.selector"), ("count", .integer, "x.count"),
+                    ("first_at", .time, "x.first_at"),
+                    ("team_was_told", .flag, "x.is_told"),
+                ],
+                """
+                FROM uses_by_others x JOIN relay_addresses r ON r.account_id = x.account_id AND r.ordinal = x.ordinal
+                \(ofUser) ORDER BY x.day, x.account_id, x.ordinal, x.domain
+                """),
+            UserExportSection(
                 "refusals_you_were_told_of",
                 [
                     ("account", .integer, "x.account_id"), ("why", .refusal, "x.kind"),

@@ -47,6 +47,8 @@ struct AddressCard: Sendable {
     let blocked: String?
     /// Messages that were refused in seven days.
     let refused: String?
+    /// How many others used it in 30 days.
+    let others: String?
     /// When the last message came; nil if that is not known.
     let lastAt: String?
     let lastSender: String?
@@ -121,6 +123,24 @@ struct AccountView: PageView {
         let quarter: String
     }
 
+    /// The use of one address by others.
+    struct Others: Sendable {
+        /// Nil for the current address.
+        let earlierAddress: String?
+        let summary: String?
+        let senders: [OtherSender]
+        let unproved: String?
+    }
+
+    /// A domain whose signature proves that it used the address.
+    struct OtherSender: Sendable {
+        let domain: String
+        let selector: String
+        let firstAt: String
+        let lastDay: String
+        let count: String
+    }
+
     struct Check: Sendable {
         let decision: String
         let at: String
@@ -181,6 +201,7 @@ struct AccountView: PageView {
     let totalToYou: String
     let totalFromYou: String
     let refusals: [Refusal]
+    let uses: [Others]
     let checks: [Check]
     let canBlock: Bool
     let blocks: [Block]
@@ -247,6 +268,10 @@ extension PortalPage {
                 ? nil : words.count("{n} senders blocked", account.blocks.count),
             refused: account.refusedOfWeek == 0
                 ? nil : words.count("{n} refused in 7 days", account.refusedOfWeek),
+            others: account.usingDomains == 0
+                ? nil
+                : words.language.text(
+                    "Other senders in 30 days: {n}", ["n": words.number(account.usingDomains)]),
             lastAt: account.lastMail.map { words.time($0.at) },
             lastSender: account.lastMail?.sender, told: told,
             isOpen: account.hasConsent && account.address == nil,
@@ -364,6 +389,7 @@ extension PortalPage {
             months: words.months(counters), totalToYou: words.number(account.total.forwarded),
             totalFromYou: words.number(account.total.replied),
             refusals: try await refusals(of: account, words),
+            uses: try await uses(of: account, words),
             checks: try await checks(of: account, words, problem: objection),
             canBlock: account.address != nil,
             blocks: blocks.map(AccountView.Block.init),

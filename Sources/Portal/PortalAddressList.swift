@@ -196,6 +196,7 @@ extension PortalPage {
         case .state(.moved): language.text("Moved")
         case .state(.ended): language.text("No longer in use")
         case .refused: language.text("With refused mail")
+        case .usedByOthers: language.text("Used by others")
         }
     }
 

@@ -189,5 +189,5 @@ enum PortalExport {
 
     private static func string(_ text: String) -> String { JSONValue.string(text).text }
 
-    private static func timestamp(_ seconds: Int64) -> String { Timestamp(seconds).text }
+    static func timestamp(_ seconds: Int64) -> String { Timestamp(seconds).text }
 }

@@ -157,6 +157,9 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/sign-out", needsLevel: false) { try await signOut($0, $1) }
         signedIn(routes, .post, "/me/addresses/forwarding") { try await switchSeveral($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
+        signedIn(routes, .get, "/me/addresses/{account}/others.json") {
+            try await downloadOthers($0, $1)
+        }
         signedIn(routes, .post, "/me/addresses/{account}/forwarding") {
             try await switchForwarding($0, $1)
         }

@@ -2,6 +2,7 @@
 
 import Accounts
 import Foundation
+import InternetMessage
 import Languages
 import Mail
 import PosternConfiguration
@@ -38,7 +39,11 @@ package enum MailerFactory {
         MailerSettings(
             from: configuration.mail.from, service: configuration.serviceName,
             relayDomain: configuration.mail.from.domain,
-            publicURL: configuration.publicURL, limits: configuration.verification.limits)
+            publicURL: configuration.publicURL, limits: configuration.verification.limits,
+            // Without the operator's address, nothing reaches it.
+            complaints: configuration.operatorAddress.map { _ in
+                AddrSpec(localPart: "abuse", domain: configuration.mail.from.domain)
+            })
     }
 
     /// The texts of mail, in the languages of the installation.

@@ -153,6 +153,7 @@ struct HousekeepingService: Service {
             }
             try await goOn { try await steps.run { try store.users.removeDue(now: time) } }
             try await goOn { try await steps.run { try store.persons.deleteTold(now: time) } }
+            try await goOn { try await steps.run { try store.persons.tellTeamsOfUses(now: time) } }
             try await goOn { [pool, logger, reviewSuspensions] in
                 for returned in try await pool.run(reviewSuspensions) {
                     logger.notice(
@@ -204,6 +205,8 @@ struct HousekeepingService: Service {
         case .dmarcReports:
             try await steps.run { try store.aggregateReports.deleteExpired(before: before) }
         case .audit: try await steps.run { try store.audit.deleteExpired(before: before) }
+        case .usesByOthers:
+            try await steps.run { try store.persons.deleteUses(before: before / 86_400) }
         default: break
         }
     }

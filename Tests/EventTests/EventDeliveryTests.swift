@@ -6,6 +6,7 @@ import Events
 import Foundation
 import InternetMessage
 import SignIn
+import Support
 import Synchronization
 import TestSupport
 import Testing
@@ -65,6 +66,32 @@ import Testing
             #expect(
                 taken[1].decision == "rd_1" && taken[1].sub == account.sub && taken[1].email == nil)
             #expect(taken[1].eventTime > taken[0].eventTime)
+        }
+    }
+
+    @Test func addressUsedByOthers_delivered_hasCountsAndNoSender() async throws {
+        try await withFixture { fixture, receiver in
+            let account = try #require(try fixture.store.accounts.accounts().first)
+            let address = try #require(
+                try fixture.store.addresses.current(account: account.number)?.address)
+            try fixture.store.events.write(at: fixture.clock.now) {
+                _, tracker throws(StoreFailure) in
+                try tracker.note(
+                    .addressUsedByOthers, of: .account(account.number), email: address.wireForm,
+                    detail: #"{"day":"2026-11-28","proved":3,"unproved":1}"#)
+            }
+            await fixture.delivery.deliverDue()
+            let event = try #require(receiver.taken.first)
+            #expect(event.sub == account.sub)
+            var content = event.content
+            #expect(content["event_time"] != nil)
+            content["event_time"] = nil
+            let expected: JSONObject = [
+                "type": .string("address-used-by-others"), "sub": .string(account.sub),
+                "email": .string(address.wireForm), "day": .string("2026-11-28"),
+                "proved": .integer(3), "unproved": .integer(1),
+            ]
+            #expect(content == expected)
         }
     }
 

@@ -18,6 +18,8 @@ struct ReceivedEvent: Sendable, Hashable {
     let sub: String
     let email: String?
     let decision: String?
+    /// The object in `events`.
+    let content: JSONObject
     let eventTime: Int64
     let issuedAt: Int64
 }
@@ -133,7 +135,7 @@ final class TestReceiver: Sendable {
                 jti: claims["jti"]?.string ?? "", audience: claims["aud"]?.string ?? "",
                 type: event["type"]?.string ?? "",
                 sub: event["sub"]?.string ?? "", email: event["email"]?.string,
-                decision: event["decision_id"]?.string,
+                decision: event["decision_id"]?.string, content: event,
                 eventTime: event["event_time"]?.number?.integer ?? 0,
                 issuedAt: claims["iat"]?.number?.integer ?? 0), text
         )

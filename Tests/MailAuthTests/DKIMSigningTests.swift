@@ -151,6 +151,33 @@ struct DKIMSigningTests {
         }
         #expect(
             signature.timestamp == 1 && signature.bodyLength == nil && signature.expiration == nil)
+        for name in DKIMSigner.signedIfPresent {
+            #expect(!signature.signedNames.texts.contains(name.lowercased()), "\(name)")
+        }
+    }
+
+    /// A service on the way adds a field of the same name above ours, as Amazon SES does: ours
+    /// stays signed, and cannot be changed or removed.
+    @Test(arguments: DKIMSigner.signedIfPresent)
+    func signature_fieldAddedByAService_staysValid(name: String) throws {
+        let key = DKIMSigningKey.ed25519(try .generate())
+        let signer = try DKIMSigner(domain: "relay.example", selector: "s", key: key)
+        let record = try DKIMKeyPublication(domain: "relay.example", selector: "s", key: key)
+        let dns = DKIMTestDNS(txt: [record.name: record.text])
+        var header = GeneratedMail.message(0).header
+        header.fields.append(HeaderField(name, "ours"))
+        let field = try signer.sign(header: header, bodyHash: DKIMBodyHasher().finish(), now: 1)
+        func result(_ fields: [HeaderField]) -> DKIMResult? {
+            DKIMVerifier(header: HeaderSection([field] + fields), now: 1).finish(resolver: dns)
+                .first?.result
+        }
+        #expect(result(header.fields) == .pass)
+        #expect(result([HeaderField(name, "of the service")] + header.fields) == .pass)
+        #expect(result(header.fields + [HeaderField(name, "below")]) == .fail)
+        #expect(result(header.fields.filter { !$0.isNamed(name) }) == .fail)
+        #expect(
+            result(header.fields.map { $0.isNamed(name) ? HeaderField(name, "other") : $0 })
+                == .fail)
     }
 
     /// No signed part can be added, removed or changed; unsigned parts can.

@@ -34,7 +34,7 @@ package struct Fixture {
             relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
             isForwardingOn: isForwardingOn,
             hasLiveGrant: isActive, inbox: inboxes.first, inboxes: inboxes, sharedName: sharedName,
-            sources: [RegisteredSource(scope: .domain(team))])
+            sources: [RegisteredSource(scope: .domain(team))], team: team)
     }
 
     package let directory: MemoryDirectory

@@ -72,7 +72,8 @@ private struct TestSigner: MessageSigner {
                 from: AddrSpec(localPart: "postmaster", domain: "relay.example"),
                 service: "Fig & Co",
                 relayDomain: "relay.example",
-                publicURL: url, limits: NoticeLimits()),
+                publicURL: url, limits: NoticeLimits(),
+                complaints: AddrSpec(localPart: "abuse", domain: "relay.example")),
             store: store, tokens: { TokenMint(keys: Self.keys) }, signer: signer,
             submission: SMTPSubmission(
                 host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 120,
@@ -187,9 +188,17 @@ private struct TestSigner: MessageSigner {
             user: "anna", .number(1), Self.change)
         let message = Message.parse(try #require(try sink.wait(for: 1).first).data)
         let field = try #require(message.header.first("DKIM-Signature")?.unfoldedValue)
-        for name in ["d=relay.example", "From", "Reply-To", "Subject", "To"] {
+        for name in [
+            "d=relay.example", "From", "Reply-To", "Subject", "To", "Feedback-ID", "CFBL-Address",
+        ] {
             #expect(field.contains(name), "\(field)")
         }
+        #expect(
+            message.header.first("CFBL-Address")?.unfoldedValue
+                == "abuse@relay.example; report=arf")
+        #expect(
+            message.header.first("Feedback-ID")?.unfoldedValue
+                == FeedbackFields(keys: Self.keys).identifier(.notice, team: nil).unfoldedValue)
     }
 
     @Test func verification_serverAway_isTemporaryError() throws {

@@ -409,6 +409,73 @@ import Testing
         }
     }
 
+    @Test func addressPage_usedByOthers_showsTheProofAndItsFile() async throws {
+        try await signedIn { fixture, anna in
+            #expect(try await !anna.get("/me/addresses/1").text.contains("Used by others"))
+            #expect(try await anna.get("/me/addresses/1/others.json").status == 404)
+            let account = try #require(AccountNumber(1))
+            let address = try #require(
+                try fixture.store.addresses.current(account: 1)?.address)
+            for (domain, selector) in [("spam.example", "k1"), ("ads.example", "k2"), ("", "")] {
+                let author = try #require(AddrSpec(envelope: "planted.person@spam.example"))
+                try fixture.store.add(refusals: [
+                    RefusedForward(
+                        at: fixture.now,
+                        attribution: ForwardAttribution(
+                            author: author, account: account, isRegistered: false),
+                        reply: .unauthorizedSender, reference: "r",
+                        uses: [
+                            UseByOthers(
+                                account: account, address: address, author: author,
+                                proof: UseByOthers.Proof(domain: domain, selector: selector))
+                        ])
+                ])
+            }
+            let list = try await anna.get("/me").text
+            #expect(
+                list.contains("<a href=\"/me/addresses/1#others\">Other senders in 30 days: 2</a>"))
+            let text = try await anna.get("/me/addresses/1").text
+            for part in [
+                "Used by others</h2>",
+                "Senders that are not of this team, in the last 30 days: 2",
+                "<bdi>spam.example</bdi>", "key k1", "<bdi>ads.example</bdi>",
+                "Messages without a proof of who sent them: 1",
+                "We gave the address only to The &lt;Juice&gt; Company.",
+                "href=\"/me/addresses/1/others.json\" download",
+            ] { #expect(text.contains(part), "\(part)") }
+            let answer = try await anna.get("/me/addresses/1/others.json")
+            #expect(
+                answer.header("Content-Disposition")
+                    == "attachment; filename=\"used-by-others.json\"")
+            let file = try #require(
+                try JSONSerialization.jsonObject(with: Data(answer.text.utf8)) as? [String: Any])
+            #expect(file["given_to"] as? String == "The <Juice> Company")
+            let of = try #require((file["addresses"] as? [[String: Any]])?.first)
+            #expect(
+                of["address"] as? String == address.wireForm
+                    && of["messages_without_proof"] as? Int == 1)
+            let senders = try #require(of["senders"] as? [[String: Any]])
+            #expect(
+                senders.map { $0["public_key_at"] as? String } == [
+                    "k2._domainkey.ads.example", "k1._domainkey.spam.example",
+                ])
+            #expect(
+                try await anna.get("/me?state=used-by-others").text.contains(address.wireForm))
+            let all = list + text + answer.text + (try await anna.get("/me/data.json").text)
+            #expect(!all.contains("planted.person"))
+            #expect(!answer.text.contains("home.example"))
+            // No other user's.
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            #expect(try await bob.get("/me/addresses/1/others.json").status == 404)
+            // A month later nothing of it is shown.
+            fixture.now += 30 * 86_400
+            let later = Browser(fixture)
+            try await later.signIn("anna")
+            #expect(try await !later.get("/me/addresses/1").text.contains("Used by others"))
+        }
+    }
+
     @Test func addressPage_ownInboxChosen_notifiesTheOldOne() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me/addresses/1").text.contains("Inbox for this address"))

@@ -355,7 +355,7 @@ final class RelayMilterSession: MilterSession {
             RefusedForward(
                 at: handler.now(), attribution: attribution, reply: refusal.kind,
                 reason: refusal.reason.code,
-                reference: reference))
+                reference: reference, uses: transaction?.usesByOthers ?? []))
     }
 
     private func log(

@@ -110,7 +110,7 @@ package struct AccountRepository: Sendable {
         try retireNames(connection, account: account)
         for table in [
             "relay_addresses", "external_identities", "transfer_subs", "account_notes",
-            "account_blocks", "last_mail",
+            "account_blocks", "last_mail", "uses_by_others",
         ] {
             try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }

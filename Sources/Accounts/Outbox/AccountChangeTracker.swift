@@ -106,6 +106,7 @@ package final class AccountChangeTracker {
         let account: Int64
         let endpoint: Int64
         let sub: String
+        var email: String?
         var decision: String?
         var detail: String?
     }
@@ -158,15 +159,17 @@ package final class AccountChangeTracker {
 
     /// Notes an event although nothing about the account differs. Every endpoint of apps that the
     /// user still uses is notified if it wants this type.
-    /// - Parameter detail: as in `outbox.detail` for this type.
+    /// - Parameters:
+    ///   - email: the relay address that the event is about; nil if it is about none.
+    ///   - detail: as in `outbox.detail` for this type.
     package func note(
-        _ type: EventType, of scope: AccountScope, detail: String? = nil
+        _ type: EventType, of scope: AccountScope, email: String? = nil, detail: String? = nil
     ) throws(StoreFailure) {
         for known in try read(scope) where known.isAuthorized && known.wanted.contains(type) {
             notices.append(
                 Notice(
                     type: type, account: known.account, endpoint: known.endpoint, sub: known.sub,
-                    detail: detail))
+                    email: email, detail: detail))
         }
     }
 
@@ -201,7 +204,7 @@ package final class AccountChangeTracker {
             let moment = moment.after(lastTimes[notice.account] ?? 0)
             try connection.post(
                 notice.type, endpoint: notice.endpoint, account: notice.account, sub: notice.sub,
-                email: nil,
+                email: notice.email,
                 decision: notice.decision, detail: notice.detail, jti: try Self.jti(),
                 txn: transactions[notice.account],
                 at: moment)

@@ -12,6 +12,7 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case accountDelete = "account-delete"
     case checkObjected = "check-objected"
     case spamComplaint = "spam-complaint"
+    case addressUsedByOthers = "address-used-by-others"
     case identifierChanged = "identifier-changed"
     case sessionRevoked = "session-revoked"
     case credentialChange = "credential-change"
@@ -107,6 +108,18 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
                         + "message, or for each of your senders if the report does not identify the message. "
                         + "`GET /v1/complaints` has the numbers by day", "send less, or ask first"
                 ), stream: "the user marked a message as spam")
+        case .addressUsedByOthers:
+            Facts(
+                .account, "urn:postern:event:address-used-by-others",
+                endpoint: (
+                    "others wrote to the relay address `email`, although only you were given it: on the day `day` (UTC), `proved` "
+                        + "domains outside your sources (a signature proves each; 10 means 10 or more) and `unproved` messages "
+                        + "without proof (100: 100 or more). All were refused. At most one a day for each address",
+                    "find out who has your users' addresses. If the mail is yours, register its domain as a source"
+                ),
+                stream:
+                    "others wrote to the relay address `email` on the day `day` (UTC): `proved` domains, `unproved` messages. All "
+                    + "were refused")
         case .identifierChanged:
             Facts(
                 .account, SecurityEventURI.identifierChanged,

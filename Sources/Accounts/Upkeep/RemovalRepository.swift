@@ -241,6 +241,9 @@ private enum RemovedRows {
             Table(
                 name: "account_refusals", key: "domain, account_id, day, kind",
                 condition: "account_id = \(account)"),
+            Table(
+                name: "uses_by_others", key: "domain, account_id, ordinal, day",
+                condition: "account_id = \(account)"),
         ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
     }
 

@@ -36,9 +36,15 @@ package struct DataClass: Sendable, Hashable {
         reason: "Receivers' reports about mail from the relay domains: a season shows what changed."
     )
 
+    package static let usesByOthers = DataClass(
+        name: "uses-by-others", standardDays: 30, range: 1...30,
+        reason:
+            "The domains that wrote to a relay address without being the team's: the user's page shows a month."
+    )
+
     /// Every kind, in the order of names.
     package static let all: [DataClass] = [
-        audit, checks, counters, decisions, dmarcReports, rejections,
+        audit, checks, counters, decisions, dmarcReports, rejections, usesByOthers,
     ]
 }
 

@@ -2,6 +2,7 @@
 
 import Accounts
 import Database
+import Support
 
 /// An event to be delivered to an endpoint.
 package struct OutboxEvent: Sendable, Hashable {
@@ -25,8 +26,8 @@ package struct OutboxEvent: Sendable, Hashable {
     /// In events about a decision.
     package let decisionID: String?
     /// Further data by type. In `identifierChanged` it is the earlier address, in
-    /// `credentialChange` and `assuranceLevelChange` words, in events of streams JSON or the
-    /// receiver's text.
+    /// `credentialChange` and `assuranceLevelChange` words, in `addressUsedByOthers` and in events
+    /// of streams JSON or the receiver's text.
     package let detail: String?
     /// The same in all events of one change of one account.
     package let transaction: String?
@@ -45,6 +46,13 @@ package struct OutboxEvent: Sendable, Hashable {
     package let lastError: String?
     /// When it was delivered or given up.
     package let endedAt: Int64?
+}
+
+extension OutboxEvent {
+    /// The members of `detail` in the types in which it is JSON; none otherwise.
+    var detailMembers: JSONObject {
+        detail.flatMap { try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count) } ?? [:]
+    }
 }
 
 /// The result of an attempt that failed.

@@ -83,11 +83,13 @@ package enum StreamEvents {
             return SecurityEvent(uri, of: user, payload)
         case .inboxSuspended, .inboxResumed, .spamComplaint:
             return SecurityEvent(uri, of: user, ["event_timestamp": .integer(time)])
+        case .addressUsedByOthers:
+            var payload = event.detailMembers
+            payload["event_timestamp"] = .integer(time)
+            payload["email"] = event.email.map(JSONValue.string)
+            return SecurityEvent(uri, of: user, payload)
         case .refusals, .streamUpdated:
-            let payload = event.detail.flatMap {
-                try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count)
-            }
-            return SecurityEvent(uri, of: .opaque(stream), payload ?? [:])
+            return SecurityEvent(uri, of: .opaque(stream), event.detailMembers)
         case .verification, .test:
             var payload: JSONObject = [:]
             payload["state"] = event.detail.map(JSONValue.string)

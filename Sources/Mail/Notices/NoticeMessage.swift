@@ -22,6 +22,8 @@ struct NoticeMessage {
     var isReply = false
     /// The Message-ID of the answered message, without brackets.
     var answered: [UInt8]?
+    /// By which the receiver reports spam.
+    var feedback: [HeaderField] = []
 
     /// The octets to send, signed if there is a signer. Throws the errors of the signer.
     func write(signer: (any MessageSigner)?) throws -> [UInt8] {
@@ -62,7 +64,7 @@ struct NoticeMessage {
             HeaderField(
                 name: "Content-Type",
                 rawValue: Array(" multipart/alternative;\r\n boundary=\"\(boundary)\"".utf8)),
-        ]
+        ] + feedback
     }
 
     /// Contains `=_`, which quoted-printable text never does.

@@ -52,9 +52,15 @@ package struct DKIMSigner: Sendable {
         "List-Id", "Auto-Submitted",
     ]
 
-    private static let signedNameList = DKIMNameList(signedNames)
+    /// Each is signed as often as it occurs. A service on the way may add its own above ours
+    /// (Amazon SES adds a Feedback-ID), and our signature stays valid. RFC 9477 section 3.1 and
+    /// Google require the signature.
+    package static let signedIfPresent = ["Feedback-ID", "CFBL-Address"]
+
+    private static let signedNameList = DKIMNameList(signedNames + signedIfPresent)
     /// Each name with a colon after it, as in `h=`, one after the other.
-    private static let signedNameText = Array(signedNames.map { $0 + ":" }.joined().utf8)
+    private static let signedNameText = Array(
+        (signedNames + signedIfPresent).map { $0 + ":" }.joined().utf8)
 
     /// `d=`, lower case.
     package let domain: String
@@ -104,10 +110,11 @@ package struct DKIMSigner: Sendable {
         let (chosen, counts) = fields.all(Self.signedNameList)
         Self.signedNameText.withUnsafeBufferPointer { names in
             var rest = names[...]
-            for count in counts {
+            for (index, count) in counts.enumerated() {
                 guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { break }
                 let part = UnsafeBufferPointer(rebasing: rest[...colon])
-                for _ in 0...count { text.append(part: part) }
+                let times = index < Self.signedNames.count ? count + 1 : count
+                for _ in 0..<times { text.append(part: part) }
                 rest = rest[(colon + 1)...]
             }
         }

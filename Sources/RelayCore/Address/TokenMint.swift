@@ -7,6 +7,8 @@ import Support
 
 package struct TokenMint: Sendable {
     private let keys: TokenKeys
+    /// The fields with tags of the same keys.
+    package let feedback: FeedbackFields
 
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
@@ -20,7 +22,10 @@ package struct TokenMint: Sendable {
     /// The key of a stored address replaces the address itself, so it must not collide: 125 bits.
     static let storedMACDigits = 25
 
-    package init(keys: TokenKeys) { self.keys = keys }
+    package init(keys: TokenKeys) {
+        self.keys = keys
+        feedback = FeedbackFields(keys: keys)
+    }
 
     // MARK: Making
 

@@ -22,11 +22,13 @@ struct ForwardRewriting {
     static let originalFromField = "X-Postern-Original-From"
 
     /// Removed fields, in addition to those that lead elsewhere (`FieldNames`): signatures over
-    /// changed parts, and fields of earlier stages.
+    /// changed parts, fields of earlier stages (ARC, DKIM2), and the team's Feedback-ID, in place
+    /// of which the relay writes its own. Receivers expect a single signed one.
     private static let removed: FieldNameSet = [
         "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal",
         "arc-message-signature",
-        "arc-authentication-results",
+        "arc-authentication-results", "dkim2-signature", "message-instance", "feedback-id",
+        "x-feedback-id",
     ]
 
     /// - Parameter now: seconds since 1970.

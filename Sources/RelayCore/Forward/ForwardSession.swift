@@ -133,10 +133,13 @@ final class ForwardSession {
         var rewriting = ForwardRewriting(
             engine: engine, account: account, author: author, now: now,
             isReplyToUnproved: !isCovered("Reply-To", by: proof, evidence))
-        let edits = try rewriting.rewrite(header, evidence: evidence).edits
+        var edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(
             engine: engine, account: account, client: client, sender: sender, day: day)
+        edits.inserted += ForwardEnvelope.feedback(
+            engine: engine, account: account, inbox: inbox.address, returnPath: returnPath.token,
+            day: day)
         let toStore =
             Array(rewriting.toStore.values)
             + (returnPath.token.flatMap {
@@ -251,6 +254,27 @@ enum ForwardEnvelope {
                 evidence: evidence)
         else { return nil }
         return sender
+    }
+
+    /// Where the user's provider reports complaints: the return path, so that a complaint counts
+    /// for this message and its team, and no one else can make such an address. A message with the
+    /// null sender gets an address of the same kind for complaints alone.
+    static func feedback(
+        engine: RelayEngine, account: RelayAccount, inbox: InboxAddress, returnPath: MintedToken?,
+        day: UInt64
+    ) -> [HeaderField] {
+        let token =
+            returnPath
+            ?? engine.tokens.forwardReturnPath(
+                account: account.number, sender: nil, nonce: engine.nonce(),
+                expiryDay: day + engine.settings.returnPathDays)
+        return [
+            engine.tokens.feedback.identifier(
+                .forward, team: account.team,
+                provider: engine.settings.providers.sharedDomain(of: inbox)),
+            FeedbackFields.complaints(
+                to: AddrSpec(localPart: token.localPart, domain: account.relayAddress.domain)),
+        ]
     }
 
     /// The new reverse-path with angle brackets: a null sender stays null, any

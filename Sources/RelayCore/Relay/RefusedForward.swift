@@ -12,17 +12,20 @@ package struct RefusedForward: Sendable, Hashable {
     package let reason: RelayReason.Code
     /// The word in brackets in the reply, which is also in the log.
     package let reference: String
+    /// For each of its relay addresses that someone other than the team has.
+    package let uses: [UseByOthers]
 
     /// - Parameter reason: if nil, the default reason of the reply.
     package init(
         at: Int64, attribution: ForwardAttribution, reply: RefusalReply,
-        reason: RelayReason.Code? = nil, reference: String
+        reason: RelayReason.Code? = nil, reference: String, uses: [UseByOthers] = []
     ) {
         self.at = at
         self.attribution = attribution
         self.reply = reply
         self.reason = reason ?? reply.facts.reasons[0]
         self.reference = reference
+        self.uses = uses
     }
 
     /// As in `550 5.7.26`.

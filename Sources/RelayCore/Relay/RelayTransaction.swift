@@ -29,9 +29,12 @@ package final class RelayTransaction {
     var underWay: [[UInt8]] = []
     /// Marks that count only until the message is accepted, by account.
     var passing: [(account: AccountNumber, marks: [[UInt8]])] = []
-    /// The refusal of a message from an unregistered author to a relay address, unless the user of
-    /// that address wrote it.
-    private var unlessOwn: Refusal?
+    /// The refusal of a message from an unregistered author to a relay address.
+    private var unregistered: Refusal?
+    /// Whether the user of that address may have written it, which is then no reason to refuse it.
+    private var mayBeOwn = false
+    /// For each relay address of a refused message that someone other than its team has.
+    package private(set) var usesByOthers: [UseByOthers] = []
     /// Evaluated at most once.
     private lazy var isFannedOut = canFanOut()
     private let canFanOut: () -> Bool
@@ -203,12 +206,20 @@ package final class RelayTransaction {
                 forward = try ForwardSession(
                     engine: engine, account: account, client: client, header: header, now: now)
             } catch {
-                guard further.isEmpty,
-                    !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
-                else { throw error }
-                unlessOwn = error
-                authentication = engine.authenticator.begin(
-                    client: client, header: header, now: now)
+                mayBeOwn =
+                    further.isEmpty
+                    && !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
+                guard mayBeOwn || error.kind == .unauthorizedSender else { throw error }
+                unregistered = error
+                // The answer is certain, but the message may show who else has the address. The
+                // work depends on the message alone, whoever owns the address.
+                if mayBeOwn
+                    || UseReading.needsEvidence(header, client: client, accounts: relayAccounts)
+                {
+                    authentication = engine.authenticator.begin(
+                        client: client, header: header, now: now)
+                }
+                return
             }
             guard !further.isEmpty else { break }
             forward?.prepare()
@@ -243,6 +254,7 @@ package final class RelayTransaction {
     package func addBody(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
         messageSize += chunk.count
         guard messageSize <= engine.settings.limits.messageSize else {
+            if let unregistered, !mayBeOwn { throw unregistered }
             throw .messageTooLarge(engine.settings.limits.messageSize)
         }
         if case .operatorMail = scope { return operatorMail.addBody(chunk) }
@@ -274,6 +286,10 @@ package final class RelayTransaction {
     package func finish(
         queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }
     ) -> RelayDecision {
+        if let unregistered, !mayBeOwn {
+            noteUses(authentication?.finish() ?? AuthenticationEvidence())
+            return .refuse(unregistered)
+        }
         guard let number = account else {
             let decision = decide(turn)
             hasReserved = decision.outcome == .relay
@@ -343,15 +359,18 @@ package final class RelayTransaction {
     private func decideForward(_ account: RelayAccount) throws(Refusal) -> RelayDecision {
         let refusal: Refusal
         let evidence: AuthenticationEvidence
-        if let unlessOwn, let authentication {
-            (refusal, evidence) = (unlessOwn, authentication.finish())
+        if let unregistered, let authentication {
+            (refusal, evidence) = (unregistered, authentication.finish())
         } else {
             guard let forward else { throw .notConfigured("end of data before end of header") }
             do { return try forward.finish(paths: paths) } catch {
                 // Once the author is proved as the team's, the team gets the detailed answer.
-                guard !error.isTemporary, let found = forward.unadmitted,
-                    !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
-                else { throw error }
+                guard !error.isTemporary, let found = forward.unadmitted else { throw error }
+                guard !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty else {
+                    // Proved, but as another team's.
+                    if error.kind == .unknownAddress { noteUses(found) }
+                    throw error
+                }
                 (refusal, evidence) = (error, found)
             }
         }
@@ -362,6 +381,21 @@ package final class RelayTransaction {
             throw refusal
         }
         return OwnAddress.accepted
+    }
+
+    /// The accounts of all relay addresses of the transaction.
+    private var relayAccounts: [RelayAccount] {
+        recipients.all.compactMap { scope, _ in
+            if case .forward(let account) = scope { account } else { nil }
+        }
+    }
+
+    private func noteUses(_ evidence: AuthenticationEvidence) {
+        guard
+            let reading = UseReading(
+                header: header, client: client, evidence: evidence, engine: engine)
+        else { return }
+        usesByOthers = relayAccounts.compactMap(reading.use)
     }
 
     private func incoming(

@@ -75,7 +75,10 @@ struct ReplyRewriting {
         let fields = fields(budget)
         let outgoing = OutgoingMessage(
             header: HeaderSection(
-                fields + rewritten.contentFields + [engine.mark.field(hops: hops + 1)]),
+                fields + rewritten.contentFields + [
+                    engine.mark.field(hops: hops + 1),
+                    engine.tokens.feedback.identifier(.reply, team: account.team),
+                ]),
             body: rewritten.body,
             bodyForSigning: rewritten.body ?? [body[...]], reasons: rewritten.reasons)
         if let field = outgoing.header.fields.first(where: {

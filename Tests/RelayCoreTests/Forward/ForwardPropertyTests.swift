@@ -89,7 +89,13 @@ import Testing
         guard let result = try? rewriting.rewrite(header, evidence: evidence).edits.result else {
             return ["refused by the rewriting"]
         }
-        if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) {
+        // Written after the rewriting, as they name the return path.
+        let own = [FeedbackFields.identifierName, FeedbackFields.complaintName]
+        for name in own where after.fields.count(where: { $0.name == name }) != 1 {
+            faults.append("\(name): not one")
+        }
+        let rewritten = after.fields.filter { !own.contains($0.name) }
+        if rewritten != result.fields.map({ .init($0.name, Array($0.rawValue)) }) {
             faults.append("indices: Postfix would make another header")
         }
         var reference = ForwardBodyReference(account: Fixture.anna) { address in
@@ -106,9 +112,10 @@ import Testing
         }
 
         let again = Message.parse(after.message)
-        if again.header.fields.map(\.rawValue) != result.fields.map(\.rawValue) {
+        let read = again.header.fields.filter { !own.contains($0.name) }
+        if read.map(\.rawValue) != result.fields.map(\.rawValue) {
             faults.append(
-                "header section parses differently: \(zip(again.header.fields, result.fields).first { $0.rawValue != $1.rawValue }.map { "\($0)" } ?? "count")"
+                "header section parses differently: \(zip(read, result.fields).first { $0.rawValue != $1.rawValue }.map { "\($0)" } ?? "count")"
             )
         }
         if !again.body.elementsEqual(after.body) { faults.append("body begins elsewhere") }

@@ -14,7 +14,7 @@ import Testing
     /// fields that describe the body.
     private static let documented: Set<String> = [
         "From", "To", "Cc", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted",
-        "X-Postern-Mark",
+        "X-Postern-Mark", "Feedback-ID",
         "Subject", "MIME-Version", "Importance", "Priority", "X-Priority", "X-MSMail-Priority",
         "Sensitivity",
         "X-Auto-Response-Suppress", "Precedence",

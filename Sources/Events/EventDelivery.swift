@@ -323,6 +323,12 @@ package final class EventDelivery: Sendable {
             "event_time": .integer(event.eventTime),
         ]
         if let decision = event.decisionID { own["decision_id"] = .string(decision) }
+        if event.type == .deliveryLimit, let detail = event.detail,
+            let figures = try? StrictJSON.parseObject(
+                Array(detail.utf8), limit: detail.utf8.count)
+        {
+            for member in figures.members { own[member.name] = member.value }
+        }
         var claims: JSONObject = [
             "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(time),
             "jti": .string(event.jti),

@@ -36,9 +36,15 @@ package struct DataClass: Sendable, Hashable {
         reason: "Receivers' reports about mail from the relay domains: a season shows what changed."
     )
 
+    package static let deliveries = DataClass(
+        name: "deliveries", standardDays: 90, range: 8...400,
+        reason:
+            "What became of forwarded mail, by team, hour and provider: limits look back a week, and a season shows what changed."
+    )
+
     /// Every kind, in the order of names.
     package static let all: [DataClass] = [
-        audit, checks, counters, decisions, dmarcReports, rejections,
+        audit, checks, counters, decisions, deliveries, dmarcReports, rejections,
     ]
 }
 

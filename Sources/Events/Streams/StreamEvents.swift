@@ -83,7 +83,7 @@ package enum StreamEvents {
             return SecurityEvent(uri, of: user, payload)
         case .inboxSuspended, .inboxResumed, .spamComplaint:
             return SecurityEvent(uri, of: user, ["event_timestamp": .integer(time)])
-        case .refusals, .streamUpdated:
+        case .refusals, .deliveryLimit, .streamUpdated:
             let payload = event.detail.flatMap {
                 try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count)
             }

@@ -9,8 +9,8 @@ import Logging
 import RelayCore
 import ServiceLifecycle
 
-/// Reads the standings every two seconds, as another host or a command may have changed them. Once a
-/// minute, compares the figures with the thresholds.
+/// Reads the standings every two seconds, as another host or a command may have changed them. Once
+/// a minute, compares the figures with the thresholds.
 struct DeliveryService: Service {
     /// Seconds between two reviews.
     private static let interval: Int64 = 60

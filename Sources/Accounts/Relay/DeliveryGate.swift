@@ -4,8 +4,8 @@ import Database
 import RelayCore
 import Synchronization
 
-/// A copy of the standings, refreshed from the store every few seconds. While the store is away, the
-/// last copy counts.
+/// A copy of the standings, refreshed from the store every few seconds. While the store is away,
+/// the last copy counts.
 package final class DeliveryGate: Sendable {
     private struct Key: Hashable {
         let team: [UInt8]

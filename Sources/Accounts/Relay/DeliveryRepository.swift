@@ -227,8 +227,8 @@ package final class DeliveryBuffer: Sendable {
         }
     }
 
-    /// Writes the collected counts. If the store is unavailable, it keeps the rest for the next time
-    /// and throws the error.
+    /// Writes the collected counts. If the store is unavailable, it keeps the rest for the next
+    /// time and throws the error.
     package func flush() throws(StoreFailure) {
         var rest = counts.withLock { counts in
             defer { counts = [:] }

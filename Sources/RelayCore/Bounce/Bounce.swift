@@ -111,8 +111,8 @@ enum Bounce {
         return decision
     }
 
-    /// Counts the failure for the provider of the inbox, once a day for each relayed message. Delays
-    /// are read from Postfix's log (`DeliveryLogReader`).
+    /// Counts the failure for the provider of the inbox, once a day for each relayed message.
+    /// Delays are read from Postfix's log (`DeliveryLogReader`).
     private static func count(
         _ failure: RecipientReport, of account: RelayAccount, engine: RelayEngine,
         message: IncomingMessage, token: AddressToken

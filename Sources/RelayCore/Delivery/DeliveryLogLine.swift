@@ -5,8 +5,8 @@ import Support
 
 /// A line of the queue manager or of a delivery agent (qmgr(8), smtp(8), lmtp(8), error(8)).
 package enum DeliveryLogLine: Sendable, Hashable {
-    /// The message became active. Postfix writes this before each attempt, so that the attempts of a
-    /// message can be read without the lines of its arrival.
+    /// The message became active. Postfix writes this before each attempt, so that the attempts of
+    /// a message can be read without the lines of its arrival.
     case active(queueID: [UInt8], sender: String)
     /// A delivery agent finished with one recipient.
     case attempt(Attempt)

@@ -105,7 +105,8 @@ package struct DeliveryRules: Sendable, Hashable {
     ///   - week: the figures of the whole window.
     ///   - latest: the figures since the beginning of yesterday (UTC).
     ///   - now: seconds since 1970.
-    /// - Returns: the new standing with its cause, if it changes; a cause is given unless it is open.
+    /// - Returns: the new standing with its cause, if it changes; a cause is given unless it is
+    /// open.
     package func review(
         _ standing: DeliveryStanding, since: Int64, week: DeliveryEvidence,
         latest: DeliveryEvidence, now: Int64

@@ -4,8 +4,8 @@
 import InternetMessage
 import Support
 
-/// A family of mail providers that share their mail servers, and so their opinion of a sender. Never
-/// the domain of an inbox: a family has millions of users, or it is `other`.
+/// A family of mail providers that share their mail servers, and so their opinion of a sender.
+/// Never the domain of an inbox: a family has millions of users, or it is `other`.
 package enum ProviderFamily: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     case google, microsoft, yahoo, apple
     /// GMX, Web.de, mail.com, 1&1.

@@ -55,7 +55,8 @@ import Testing
             all.firstIndex { $0.firstRange(of: Array("dirdel".utf8)) != nil })
         for line in all[..<place] { #expect(reader.read(line, isCounted: false) == nil) }
         let found = all[place...].compactMap { reader.read($0) }
-        #expect(found.map { "\($0.provider) \($0.outcome)" } == ["yahoo delivered", "other delivered"])
+        #expect(
+            found.map { "\($0.provider) \($0.outcome)" } == ["yahoo delivered", "other delivered"])
     }
 
     @Test func log_brokenLines_giveNothing() throws {
@@ -66,7 +67,9 @@ import Testing
                 _ = reader.read(line.dropFirst(end))
             }
         }
-        for text in ["", "]: ", "/[]: ", "a/smtp[1]: 4XAAAA1: to=<", "a/smtp[1]: 4XAAAA1: to=<\"\\"] {
+        for text in [
+            "", "]: ", "/[]: ", "a/smtp[1]: 4XAAAA1: to=<", "a/smtp[1]: 4XAAAA1: to=<\"\\",
+        ] {
             #expect(reader.read(Array(text.utf8)[...]) == nil)
         }
     }

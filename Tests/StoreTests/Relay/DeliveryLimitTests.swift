@@ -35,7 +35,8 @@ import Testing
                 directory: StoreDirectory(
                     store: test.store, counters: counters, now: { clock.now }),
                 authenticator: TestAuthenticator(evidence: AuthenticationEvidence()),
-                replyMemory: ReplyMemory(limit: 1 << 24), randomness: { count in
+                replyMemory: ReplyMemory(limit: 1 << 24),
+                randomness: { count in
                     (0..<count).map { _ in UInt8.random(in: .min ... .max) }
                 })!
         }

@@ -492,8 +492,8 @@ let package = Package(
             dependencies: [
                 "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration",
                 "Events", "InternetMessage",
-                "MailAuth", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData",
-                "PosternPostgres", "PosternSQLite",
+                "MailAuth", "MailCrypto", "MailTesting", "Monitoring", "PasskeyTesting",
+                "PersonalData", "PosternPostgres", "PosternSQLite",
                 "PostgresHarness", "Relay", "RelayCore", "RiskPolicy", "SharedSignals", "SignIn",
                 "StoreTesting", "Support",
                 "TestSupport", "WebAuthn", logging,

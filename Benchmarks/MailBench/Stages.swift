@@ -110,10 +110,16 @@ private struct TimedDirectory: RelayDirectory {
     ) throws(DirectoryFailure) -> FailureRecord {
         try base.recordFailure(failure, of: account, rate: rate)
     }
+    func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission {
+        try base.admission(of: team, to: provider, perHour: perHour, now: now)
+    }
     func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool {
-        try base.recordComplaint(of: account, mark: mark, day: day)
+        try base.recordComplaint(
+            of: account, mark: mark, at: provider, day: day)
     }
     func record(
         _ report: AggregateReport, reporter: String, now: Int64
@@ -127,6 +133,11 @@ private struct TimedDirectory: RelayDirectory {
     }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         base.count(counter, account: account, day: day)
+    }
+    func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64
+    ) {
+        base.count(outcome, at: provider, account: account, now: now)
     }
 }
 

@@ -7,6 +7,10 @@ import RelayCore
 
 /// A directory of one account. Nothing is stored.
 struct BenchDirectory: RelayDirectory, ForgetfulRecords {
+    func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission { .open }
+
     let account: RelayAccount
 
     func account(

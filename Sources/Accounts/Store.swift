@@ -39,6 +39,7 @@ package struct Store: Sendable {
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
     package let complaints: ComplaintRepository
+    package let deliveries: DeliveryRepository
     package let aggregateReports: AggregateReportRepository
     package let retention: RetentionRepository
     package let accountList: AccountListRepository
@@ -125,6 +126,7 @@ package struct Store: Sendable {
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         complaints = ComplaintRepository(events: events)
+        deliveries = DeliveryRepository(events: events)
         aggregateReports = AggregateReportRepository(database: database)
         retention = RetentionRepository(database: database)
         accountList = AccountListRepository(database: database)

@@ -327,6 +327,9 @@ package final class EventDelivery: Sendable {
             own["email"] = event.email.map(JSONValue.string)
             for member in event.detailMembers.members { own[member.name] = member.value }
         }
+        if event.type == .deliveryLimit {
+            for member in event.detailMembers.members { own[member.name] = member.value }
+        }
         var claims: JSONObject = [
             "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(time),
             "jti": .string(event.jti),

@@ -152,6 +152,21 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
+    /// Teams whose mail to a provider is slowed or held.
+    package static func limitedTeams(
+        _ store: Store, _ now: Int64
+    ) throws(StoreFailure) -> [Trouble] {
+        try store.deliveries.limits(now: now).compactMap { limit in
+            guard let (text, isHeld) = limit.sentence(now: now) else { return nil }
+            return Trouble(
+                text,
+                isHeld
+                    ? "ask the team to stop; it ends by itself when the figures recover (\(.showDelivery, limit.team)), or run \(.allowDelivery, limit.team, limit.provider.description)"
+                    : "ask the team to send less; it ends by itself when the figures recover: \(.showDelivery, limit.team)"
+            )
+        }
+    }
+
     /// The remedy if Postfix's queue cannot be read.
     package static let queueRemedy: Remedy =
         "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
@@ -248,6 +263,7 @@ package struct StatusReport: Encodable, Sendable {
         }
         warnings += trouble(minutes, now) + (try suspended(installation.store))
         warnings += try removals(installation.store, now).map { Trouble($0, removalRemedy) }
+        warnings += try limitedTeams(installation.store, now)
         warnings += try receivers(installation.store) + parkedEvents(installation.store)
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
         if oldest > 3600 {

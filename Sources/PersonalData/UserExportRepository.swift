@@ -248,6 +248,7 @@ extension UserRefusal {
         case .blocked: "sender_blocked"
         case .content: "could_not_be_passed_on"
         case .replaced: "earlier_address"
+        case .waiting: "mail_of_the_team_waits"
         }
     }
 }

@@ -320,6 +320,13 @@ struct UserExportSection: Sendable {
                 \(ofUser) ORDER BY x.day, x.account_id, x.ordinal, x.domain
                 """),
             UserExportSection(
+                "mail_your_provider_objected_to",
+                [
+                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"),
+                    ("provider", .text, "x.provider"), ("what", .text, "x.what"),
+                ],
+                "FROM delivery_marks x \(ofUser) ORDER BY x.day, x.account_id, x.provider, x.what"),
+            UserExportSection(
                 "refusals_you_were_told_of",
                 [
                     ("account", .integer, "x.account_id"), ("why", .refusal, "x.kind"),

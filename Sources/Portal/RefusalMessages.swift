@@ -85,6 +85,8 @@ extension PortalPage {
         case .blocked: language.text("You had blocked the sender")
         case .content: language.text("The message could not be passed on safely")
         case .replaced: language.text("It went to an earlier address that no longer works")
+        case .waiting:
+            language.text("The sender has to wait, because of complaints about its mail")
         }
     }
 }

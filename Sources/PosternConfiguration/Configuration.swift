@@ -36,6 +36,8 @@ package struct Configuration: Sendable {
     package let limits: Limits
     /// The limits at which forwarding to an inbox is suspended; nil for never.
     package let suspension: Suspension?
+    /// The thresholds of the limit by consequence; nil for no limit.
+    package let delivery: Delivery?
     package let dns: DNSSettings
     package let providers: ProviderRules
     /// The issuers of the file; the store has these and those that commands add.
@@ -122,6 +124,19 @@ package struct Configuration: Sendable {
         package let percent: Int
         /// The window, today included.
         package let days: Int
+    }
+
+    package struct Delivery: Sendable, Hashable {
+        /// Different users, and messages of seven days, that any limit needs.
+        package let users: Int
+        package let messages: Int
+        /// For each thousand messages; nil: never.
+        package let complaintsPerThousand: Int?
+        package let refusalsPerThousand: Int?
+        /// Mail is held from this many times these thresholds.
+        package let holdFactor: Int
+        /// Messages an hour that pass while mail is slowed.
+        package let slowedPerHour: Limit
     }
 
     package struct DNSSettings: Sendable {
@@ -253,6 +268,18 @@ package struct Configuration: Sendable {
                 failures: integer(.suspensionFailures), percent: integer(.suspensionPercent),
                 days: integer(.suspensionDays)
             )
+        func threshold(_ key: ConfigurationKey) -> Int? {
+            integer(key) == 0 ? nil : integer(key)
+        }
+        delivery =
+            text(.deliveryLimit) == "off"
+            ? nil
+            : Delivery(
+                users: integer(.deliveryUsers), messages: integer(.deliveryMessages),
+                complaintsPerThousand: threshold(.deliveryComplaints),
+                refusalsPerThousand: threshold(.deliveryRefusals),
+                holdFactor: integer(.deliveryHoldFactor),
+                slowedPerHour: limit(.deliverySlowedPerHour))
         dns = DNSSettings(
             servers: list(.dnsServers), timeoutMilliseconds: integer(.dnsTimeoutMilliseconds),
             tries: integer(.dnsTries),

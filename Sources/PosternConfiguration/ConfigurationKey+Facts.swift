@@ -162,6 +162,42 @@ extension ConfigurationKey {
                 .integer(1...90), .value(.integer(14)), live: true,
                 "The window in days for both, including today: the time that a bounce may take with the default return_path_days."
             )
+        case .deliveryLimit:
+            Facts(
+                .choice(["on", "off"]), .value(.text("on")), live: true,
+                "Whether mail of a team to a provider is slowed, and then held, after complaints of users or refusals for its reputation: all teams share the reputation of your hosts."
+            )
+        case .deliveryUsers:
+            Facts(
+                .integer(10...10_000), .value(.integer(10)), live: true,
+                "Different users of one provider that are needed for this, so that no few users can stop a team."
+            )
+        case .deliveryMessages:
+            Facts(
+                .integer(100...10_000_000), .value(.integer(1_000)), live: true,
+                "Messages of the team to the provider within seven days that are needed: among few, one complaint is a large share."
+            )
+        case .deliveryComplaints:
+            Facts(
+                .integer(0...1_000), .value(.integer(3)), live: true,
+                "Complaints for each thousand of these messages from which mail is slowed: Gmail and Yahoo require senders to stay below 0.3 %. 0: never."
+            )
+        case .deliveryRefusals:
+            Facts(
+                .integer(0...1_000), .value(.integer(50)), live: true,
+                "Refusals for the sender's reputation for each thousand messages from which mail is slowed. 0: never."
+            )
+        case .deliveryHoldFactor:
+            Facts(
+                .integer(2...100), .value(.integer(3)), live: true,
+                "Mail is held from this many times the thresholds; or from the thresholds alone, if it goes on for a day after the slowing."
+            )
+        case .deliverySlowedPerHour:
+            Facts(
+                .integer(1...1_000_000), .value(.integer(100)),
+                beyond: .tryLater(code: 451, enhanced: "4.7.1"), live: true,
+                "Messages an hour of a slowed team to the provider; the senders keep the rest and try again."
+            )
         case .dnsServers:
             Facts(
                 .nameServers, .value(.list([])), live: true,

@@ -36,6 +36,14 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case suspensionPercent = "suspension.percent"
     case suspensionDays = "suspension.days"
 
+    case deliveryLimit = "delivery.limit"
+    case deliveryUsers = "delivery.users"
+    case deliveryMessages = "delivery.messages"
+    case deliveryComplaints = "delivery.complaints_per_thousand"
+    case deliveryRefusals = "delivery.refusals_per_thousand"
+    case deliveryHoldFactor = "delivery.hold_factor"
+    case deliverySlowedPerHour = "delivery.slowed_per_hour"
+
     case dnsServers = "dns.servers"
     case dnsTimeoutMilliseconds = "dns.timeout_ms"
     case dnsTries = "dns.tries"

@@ -110,8 +110,8 @@ package final class MetricsRegistry: Sendable {
         case gauge(Family<Gauge>)
         case histogram(Family<Histogram>)
         case readings(
-            name: String, help: String, label: String,
-            read: @Sendable () -> [(value: String, count: Int)])
+            name: String, help: String, labels: [String],
+            read: @Sendable () -> [(values: [String], count: Int)])
     }
     private let entries = Mutex<[Entry]>([])
 
@@ -145,7 +145,17 @@ package final class MetricsRegistry: Sendable {
         _ name: String, _ help: String, label: String,
         _ read: @escaping @Sendable () -> [(value: String, count: Int)]
     ) {
-        entries.withLock { $0.append(.readings(name: name, help: help, label: label, read: read)) }
+        readings(name, help, labels: [label]) { read().map { ([$0.value], $0.count) } }
+    }
+
+    /// The same with several labels.
+    package func readings(
+        _ name: String, _ help: String, labels: [String],
+        _ read: @escaping @Sendable () -> [(values: [String], count: Int)]
+    ) {
+        entries.withLock {
+            $0.append(.readings(name: name, help: help, labels: labels, read: read))
+        }
     }
 
     /// Prometheus text (version 0.0.4).
@@ -180,10 +190,10 @@ package final class MetricsRegistry: Sendable {
                     text +=
                         "\(family.name)_sum\(labels) \(Self.number(histogram.sum))\n\(family.name)_count\(labels) \(counts.last ?? 0)\n"
                 }
-            case .readings(let name, let help, let label, let read):
+            case .readings(let name, let help, let labels, let read):
                 head(name, help, "gauge")
-                for (value, count) in read() {
-                    text += "\(name)\(Self.labels([label], [value])) \(count)\n"
+                for (values, count) in read() {
+                    text += "\(name)\(Self.labels(labels, values)) \(count)\n"
                 }
             }
         }

@@ -13,6 +13,7 @@ package enum EngineFactory {
     ///   - counters: nil for an engine that changes nothing in the store.
     ///   - commits: writes tokens for many messages at a time; if nil, each message uses its own
     ///     transaction.
+    ///   - providers: finds the providers of inboxes.
     ///   - replyMemory: shared by all engines of a process, so that a reload does
     ///     not double the budget.
     /// - Throws: `ConfigurationError` if the keys cannot be used, `TemplateError`.
@@ -20,7 +21,8 @@ package enum EngineFactory {
         installation: Installation, authenticator: any SenderAuthenticator,
         signer: (any MessageSigner)?,
         counters: CounterBuffer?,
-        commits: GroupCommit? = nil, replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
+        commits: GroupCommit? = nil, providers: any ProviderFinding = KnownProviders(),
+        replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
         let directory = StoreDirectory(
             store: installation.store, counters: counters, commits: commits, now: now)
@@ -31,7 +33,8 @@ package enum EngineFactory {
                 settings: RelaySettings(installation.configuration), keys: keys,
                 directory: ProbingDirectory(directory, probe: probe, now: now),
                 authenticator: ProbingAuthenticator(authenticator, probe: probe), signer: signer,
-                answeredNotice: notice, replyMemory: replyMemory, randomness: random)
+                answeredNotice: notice, providers: providers, replyMemory: replyMemory,
+                randomness: random)
         else {
             throw ConfigurationError(
                 .invalidValue, at: installation.configuration.keyFilePath,
@@ -78,6 +81,19 @@ extension TokenKeys {
     }
 }
 
+extension DeliveryRules {
+    /// The thresholds of the configuration.
+    init(_ delivery: Configuration.Delivery) {
+        self.init()
+        users = delivery.users
+        messages = delivery.messages
+        complaintsPerThousand = delivery.complaintsPerThousand
+        refusalsPerThousand = delivery.refusalsPerThousand
+        holdFactor = delivery.holdFactor
+        slowedPerHour = delivery.slowedPerHour.max
+    }
+}
+
 extension RelaySettings {
     /// The part of the configuration that the relay uses.
     init(_ configuration: Configuration) {
@@ -97,7 +113,7 @@ extension RelaySettings {
             returnPathDays: UInt64(configuration.returnPathDays),
             suspension: configuration.suspension.map {
                 SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days)
-            }
+            }, delivery: configuration.delivery.map(DeliveryRules.init)
         )
         testAccount = ProbeIdentity.account
     }

@@ -44,6 +44,12 @@ package struct ProbingDirectory: RelayDirectory {
         return team.covers(author) ? [team] : try base.sources(covering: author)
     }
 
+    package func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission {
+        try base.admission(of: team, to: provider, perHour: perHour, now: now)
+    }
+
     /// Only the team's address can be too long for a token. The caller checks that the result is
     /// this address.
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
@@ -111,10 +117,12 @@ package struct ProbingDirectory: RelayDirectory {
     }
 
     package func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account
-            ? true : try base.recordComplaint(of: account, mark: mark, day: day)
+            ? true
+            : try base.recordComplaint(
+                of: account, mark: mark, at: provider, day: day)
     }
 
     package func record(
@@ -131,6 +139,13 @@ package struct ProbingDirectory: RelayDirectory {
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         if account != ProbeIdentity.account { base.count(counter, account: account, day: day) }
+    }
+
+    package func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64
+    ) {
+        guard account != ProbeIdentity.account else { return }
+        base.count(outcome, at: provider, account: account, now: now)
     }
 }
 

@@ -90,7 +90,8 @@ package final class RunningRelay: Sendable {
         let engine = try EngineFactory.engine(
             installation: installation,
             authenticator: EngineFactory.authenticator(configuration, resolver: resolver),
-            signer: signer, counters: counters, commits: commits, replyMemory: memory, now: now)
+            signer: signer, counters: counters, commits: commits,
+            providers: MXProviders(resolver), replyMemory: memory, now: now)
         return State(
             installation: installation, engine: engine,
             carrier: CopyHandOver(configuration, logger: logger))
@@ -101,6 +102,11 @@ package final class RunningRelay: Sendable {
         Prepared(
             state: try Self.state(
                 installation, signer, counters, commits, metrics, resolver, memory, now, logger))
+    }
+
+    /// The thresholds in force; nil for no limit.
+    package var deliveryRules: DeliveryRules? {
+        state.withLock { $0.installation.configuration.delivery }.map(DeliveryRules.init)
     }
 
     /// Starts to use it.

@@ -202,6 +202,8 @@ struct HousekeepingService: Service {
         case .decisions: try await steps.run { try store.decisions.deleteExpired(before: before) }
         case .checks: try await steps.run { try store.checks.deleteExpired(before: before) }
         case .rejections: try await steps.run { try store.rejections.deleteExpired(before: before) }
+        case .deliveries:
+            try await steps.run { try store.deliveries.deleteExpired(before: before) }
         case .dmarcReports:
             try await steps.run { try store.aggregateReports.deleteExpired(before: before) }
         case .audit: try await steps.run { try store.audit.deleteExpired(before: before) }

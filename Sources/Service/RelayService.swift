@@ -84,6 +84,9 @@ package enum RelayService {
                 keysInUse: keysInUse),
             SourceProofService(
                 store: installation.store, prover: parts.prover, now: now, logger: logger),
+            DeliveryService(
+                store: installation.store, counters: counters,
+                rules: { relay.deliveryRules }, pool: servicePool, now: now, logger: logger),
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
                 policies: policies, store: installation.store, pool: servicePool, now: now,

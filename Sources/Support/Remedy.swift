@@ -13,7 +13,7 @@ package struct RemedyCommand: Sendable, Hashable {
         // Policies, events, keys of the API, inboxes, sources.
         case listPolicies, createList, listDecisions, removeStream, testEndpoint, retryEvents,
             listEvents, rotateAPIKey,
-            listInboxes, confirmInbox, addSource
+            listInboxes, confirmInbox, addSource, showDelivery, allowDelivery
 
         package struct Facts: Sendable {
             /// The argument list. A word in capitals is a placeholder.
@@ -80,6 +80,12 @@ package struct RemedyCommand: Sendable, Hashable {
             case .listEvents: Facts("postern event list", "an event has waited for an hour")
             case .rotateAPIKey: Facts("postern api-key rotate KEY", "an API key ends within a week")
             case .listInboxes: Facts("postern inbox list USER", "an inbox is suspended")
+            case .showDelivery:
+                Facts("postern delivery show --team TEAM", "mail of a team is slowed or held")
+            case .allowDelivery:
+                Facts(
+                    "postern delivery allow TEAM PROVIDER --until 7d --reason checked",
+                    "mail of a team to a provider is held")
             case .confirmInbox:
                 Facts(
                     "postern inbox confirm USER INBOX --code CODE",

@@ -26,7 +26,8 @@ extension Postern {
             CommandGroup(
                 name: "Mail",
                 subcommands: [
-                    QueueCommand.self, TraceCommand.self, ExplainCommand.self, VerifyCommand.self,
+                    DeliveryCommand.self, QueueCommand.self, TraceCommand.self, ExplainCommand.self,
+                    VerifyCommand.self,
                 ]),
             CommandGroup(
                 name: "Risk",

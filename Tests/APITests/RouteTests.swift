@@ -72,7 +72,8 @@ import Testing
             let account = try fixture.address(user: user, team: "juice").account.number
             for (mark, day) in days.enumerated() {
                 _ = try fixture.store.complaints.record(
-                    account: account, mark: [UInt8(mark)], day: today - Int64(day), now: fixture.now
+                    account: account, mark: [UInt8(mark)], provider: nil,
+                    day: today - Int64(day), now: fixture.now
                 )
             }
         }

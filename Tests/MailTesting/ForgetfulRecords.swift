@@ -34,10 +34,13 @@ extension ForgetfulRecords {
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { .recorded }
     package func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool { true }
     package func record(
         _ report: AggregateReport, reporter: String, now: Int64
     ) throws(DirectoryFailure) -> Bool { true }
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
+    package func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64
+    ) {}
 }

@@ -19,6 +19,8 @@ package final class MemoryDirectory: RelayDirectory {
         var answered: Set<AnswerToken> = []
         var failures: [InboxFailure] = []
         var complaints: [AccountNumber] = []
+        var deliveries: [String] = []
+        var admissions: [String: DeliveryAdmission] = [:]
         var reports: [(reporter: String, report: AggregateReport)] = []
         var isDown = false
         /// The number of copies that can still be recorded.
@@ -102,6 +104,19 @@ package final class MemoryDirectory: RelayDirectory {
 
     package func block(_ source: RegisteredSource) {
         state.withLock { _ = $0.blocked.insert(source) }
+    }
+
+    package func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission {
+        try asked { $0.admissions["\(team) \(provider)"] ?? .open }
+    }
+
+    /// Slows or holds mail of a team to a provider.
+    package func admit(
+        _ admission: DeliveryAdmission, _ team: String, _ provider: ProviderFamily
+    ) {
+        state.withLock { $0.admissions["\(team) \(provider)"] = admission }
     }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
@@ -205,7 +220,7 @@ package final class MemoryDirectory: RelayDirectory {
     }
 
     package func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool {
         try asked { state in
             guard state.once.insert("complaint \(account.rawValue) \(mark) \(day)").inserted else {
@@ -245,6 +260,15 @@ package final class MemoryDirectory: RelayDirectory {
     package func begin(_ token: AnswerToken, inbox: AddrSpec) {
         state.withLock { $0.underWay[token] = inbox }
     }
+
+    package func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64
+    ) {
+        state.withLock { $0.deliveries.append("\(provider) \(outcome)") }
+    }
+
+    /// `provider outcome` of each counted forward, in order.
+    package var deliveries: [String] { state.withLock(\.deliveries) }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }

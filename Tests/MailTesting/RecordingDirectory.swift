@@ -114,11 +114,18 @@ package final class RecordingDirectory: RelayDirectory {
         return try other.recordFailure(failure, of: account, rate: rate)
     }
 
+    package func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission {
+        try other.admission(of: team, to: provider, perHour: perHour, now: now)
+    }
+
     package func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool {
         record("complaint of \(account.rawValue)")
-        return try other.recordComplaint(of: account, mark: mark, day: day)
+        return try other.recordComplaint(
+            of: account, mark: mark, at: provider, day: day)
     }
 
     package func record(
@@ -138,5 +145,12 @@ package final class RecordingDirectory: RelayDirectory {
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         record("count \(counter) for \(account.rawValue)")
         other.count(counter, account: account, day: day)
+    }
+
+    package func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64
+    ) {
+        record("count \(outcome) for \(account.rawValue)")
+        other.count(outcome, at: provider, account: account, now: now)
     }
 }

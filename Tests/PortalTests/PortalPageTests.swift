@@ -465,6 +465,7 @@ import Testing
             "decision_objections": "in objections",
             "account_refusals_told": "in refusals_you_were_told_of",
             "daily_counters": "in counts_by_day", "account_refusals": "in refusals_by_day",
+            "delivery_marks": "in mail_your_provider_objected_to",
             "account_blocks": "in blocked_senders", "stored_tokens": "in stored_correspondents",
             "once_marks": "in marks_of_what_happened_once",
             "grants": "in consents", "external_identities": "in identities_elsewhere",

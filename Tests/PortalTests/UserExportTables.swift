@@ -4,6 +4,8 @@
 enum UserExportTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient",
+        "delivery_results": "of teams; no recipient", "delivery_logs": "of the installation",
+        "delivery_standings": "of teams",
         "service_status": "of the installation",
         "service_minutes": "of the installation", "used_challenges": "hashes of random numbers",
         "page_repeats": "keyed hashes of forms, and where they led; gone after a moment",

@@ -53,6 +53,9 @@ import Testing
         list import evil items.txt
         list remove-list evil --yes
         retention set decisions 1000 --yes
+        delivery allow juice google --until 7d --reason cured
+        delivery hold juice google --until never --reason list
+        delivery lift juice google
         policy bind com.juice risk-default --app
         policy unbind com.juice --app
         endpoint set juice https://juice.example/hook
@@ -109,7 +112,7 @@ import Testing
         ("policy diff", "shows"), ("policy eval", "shows"), ("policy explain", "shows"),
         ("policy list", "shows"),
         ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"),
-        ("retention show", "shows"),
+        ("retention show", "shows"), ("delivery show", "shows"), ("delivery read", "counts"),
         ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"),
         ("keys signing list", "shows"),
         ("source check", "shows"), ("source list", "shows"), ("status", "shows"),

@@ -52,7 +52,8 @@ import Testing
                 expiresAt: expiry, now: 1)
         }
         _ = try store.tokens.deleteExpired(now: 1)
-        _ = try store.complaints.record(account: account, mark: [1], day: 1, now: 1)
+        _ = try store.complaints.record(
+            account: account, mark: [1], provider: .google, day: 1, now: 1)
         _ = try store.complaints.days(team: 1, since: 1)
         _ = try store.relay.forwardedByDomain(day: 1)
         _ = try store.aggregateReports.add(

@@ -57,10 +57,12 @@ import Testing
         for mark in [1, 2] as [UInt8] {
             #expect(
                 try store.complaints.record(
-                    account: account, mark: [mark], day: day, now: TestStore.now))
+                    account: account, mark: [mark], provider: .google, day: day, now: TestStore.now)
+            )
         }
         #expect(
-            try !store.complaints.record(account: account, mark: [2], day: day, now: TestStore.now),
+            try !store.complaints.record(
+                account: account, mark: [2], provider: .google, day: day, now: TestStore.now),
             "once a day")
         let events = try store.outbox.events(limit: 10)
         #expect(
@@ -73,10 +75,11 @@ import Testing
         let told = try store.outbox.events(limit: 10).count
         #expect(
             try store.complaints.record(
-                account: account, mark: [2], day: day + 1, now: TestStore.now))
+                account: account, mark: [2], provider: .google, day: day + 1, now: TestStore.now))
         #expect(
             try !store.complaints.record(
-                account: account + 1_000, mark: [2], day: day, now: TestStore.now))
+                account: account + 1_000, mark: [2], provider: .google, day: day, now: TestStore.now
+            ))
         #expect(try store.outbox.events(limit: 10).count == told)
         let team = try store.teams.team("juice").number
         let days = try store.complaints.days(team: team, since: day)

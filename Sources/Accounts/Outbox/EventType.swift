@@ -20,6 +20,7 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case inboxSuspended = "inbox-suspended"
     case inboxResumed = "inbox-resumed"
     case refusals
+    case deliveryLimit = "delivery-limit"
     case verification
     case streamUpdated = "stream-updated"
     case sourceUnproved = "source-unproved"
@@ -160,6 +161,20 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
                     "once an hour, if mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
                     + "`refusals`, the 50 most frequent kinds with `answer`, `reason`, `source`, `count`. The subject is the stream"
             )
+        case .deliveryLimit:
+            Facts(
+                .team, "urn:postern:event:delivery-limit",
+                endpoint: (
+                    "mail of the team to one provider is slowed or held (`451 4.7.1`), or is open again: `state` is `slowed`, `held` or "
+                        + "`open`; `cause` is `complaints` or `refusals`, with `messages`, `events` and `users` of seven days. `sub` is the "
+                        + "team",
+                    "write less, and only to people who want it: `GET /v1/complaints` has the days. It ends by itself when the "
+                        + "figures recover; ask the operator if it is held"
+                ),
+                stream:
+                    "mail of the team to one provider is slowed or held (`451 4.7.1`), or is open again: `state` (`slowed`, `held`, "
+                    + "`open`), `cause` (`complaints`, `refusals`), and `messages`, `events`, `users` of seven days. The subject is the "
+                    + "stream")
         case .verification:
             Facts(
                 .stream, SecurityEventURI.verification,

@@ -1,6 +1,7 @@
 // Users' complaints about mail of teams: counted, and reported to the team.
 
 import Database
+import RelayCore
 
 /// Complaints about a team's mail on one day.
 package struct ComplaintDay: Sendable, Hashable {
@@ -17,10 +18,11 @@ package struct ComplaintRepository: Sendable {
     /// Counts a complaint of an account, and notifies the endpoints of the apps that it uses.
     /// - Parameters:
     ///   - mark: of the message that the complaint names; each counts once a day.
+    ///   - provider: of the account's inbox; nil if it has none.
     ///   - day: days since 1970 UTC.
     /// - Returns: false if the complaint is already known, or the account was deleted.
     package func record(
-        account: Int64, mark: [UInt8], day: Int64, now: Int64
+        account: Int64, mark: [UInt8], provider: ProviderFamily?, day: Int64, now: Int64
     ) throws(StoreFailure) -> Bool {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let daily = mark + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
@@ -34,6 +36,9 @@ package struct ComplaintRepository: Sendable {
             else { return false }
             try connection.count(
                 DailyCounter(accountNumber: account, day: day, kind: .complaints, count: 1))
+            if let provider {
+                try connection.note(.complaint, account: account, at: provider, day: day)
+            }
             try tracker.note(complaintOf: account)
             return true
         }

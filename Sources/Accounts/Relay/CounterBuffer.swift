@@ -47,6 +47,9 @@ package final class CounterBuffer: Sendable {
     /// Seconds for which a count read from the store is used; a transaction may last far longer.
     private static let freshness: Int64 = 10
 
+    /// What became of forwards, written by the same flush.
+    package let deliveries: DeliveryBuffer
+
     private let repository: CounterRepository
     private struct State {
         var entries: [Key: Entry] = [:]
@@ -59,7 +62,10 @@ package final class CounterBuffer: Sendable {
 
     private let state = Mutex(State())
 
-    package init(_ repository: CounterRepository) { self.repository = repository }
+    package init(_ repository: CounterRepository) {
+        self.repository = repository
+        deliveries = DeliveryBuffer(repository.database)
+    }
 
     /// Counts one. Never blocks on the store.
     package func count(account: Int64, kind: CounterKind, day: Int64) {
@@ -235,6 +241,7 @@ package final class CounterBuffer: Sendable {
             for (key, count) in step { self.written(count, key, isWritten: true) }
             rest = rest.dropFirst(Self.step)
         }
+        try deliveries.flush()
     }
 
     /// Accounts that messages were forwarded to, counted here before the last flush, each

@@ -79,6 +79,20 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.relay.isBlocked(author, account: account) }
     }
 
+    package func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission {
+        if let counters {
+            return counters.deliveries.gate.admission(
+                of: team, to: provider, perHour: perHour, now: now)
+        }
+        return try reading {
+            let gate = DeliveryGate()
+            try gate.refresh(store.deliveries, now: now)
+            return gate.admission(of: team, to: provider, perHour: perHour, now: now)
+        }
+    }
+
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         let key = token.storageKey
         if let address = unwritten.tokens.withLock({ $0[key] }) { return address }
@@ -197,12 +211,13 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool {
         guard !isReadOnly else { return true }
         return try reading {
             try store.complaints.record(
-                account: account.stored, mark: mark, day: Int64(day), now: now())
+                account: account.stored, mark: mark, provider: provider, day: Int64(day),
+                now: now())
         }
     }
 
@@ -224,6 +239,12 @@ package struct StoreDirectory: RelayDirectory {
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         counters?.count(account: account.stored, kind: counter.kind, day: Int64(day))
+    }
+
+    package func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64
+    ) {
+        counters?.deliveries.count(outcome, at: provider, account: account.stored, now: now)
     }
 
     private final class Unwritten: Sendable {

@@ -244,6 +244,9 @@ private enum RemovedRows {
             Table(
                 name: "uses_by_others", key: "domain, account_id, ordinal, day",
                 condition: "account_id = \(account)"),
+            Table(
+                name: "delivery_marks", key: "provider, account_id, what, day",
+                condition: "account_id = \(account)"),
         ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
     }
 
@@ -262,6 +265,12 @@ private enum RemovedRows {
         return [
             Table(name: "decisions", key: "id", condition: "team_id = \(team)"),
             Table(name: "rejections", key: "id", condition: "team_id = \(team)"),
+            Table(
+                name: "delivery_standings", key: "provider, team_id",
+                condition: "team_id = \(team)"),
+            Table(
+                name: "delivery_results", key: "provider, team_id, hour, outcome",
+                condition: "team_id = \(team)"),
             Table(
                 name: "idempotency_keys", key: "key_mark, team_id, endpoint",
                 condition: "team_id = \(team)"),

@@ -42,9 +42,16 @@ package struct DataClass: Sendable, Hashable {
             "The domains that wrote to a relay address without being the team's: the user's page shows a month."
     )
 
+    package static let deliveries = DataClass(
+        name: "deliveries", standardDays: 90, range: 8...400,
+        reason:
+            "What became of forwarded mail, by team, hour and provider: limits look back a week, and a season shows what changed."
+    )
+
     /// Every kind, in the order of names.
     package static let all: [DataClass] = [
-        audit, checks, counters, decisions, dmarcReports, rejections, usesByOthers,
+        audit, checks, counters, decisions, deliveries, dmarcReports, rejections,
+        usesByOthers,
     ]
 }
 

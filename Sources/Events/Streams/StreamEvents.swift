@@ -88,7 +88,7 @@ package enum StreamEvents {
             payload["event_timestamp"] = .integer(time)
             payload["email"] = event.email.map(JSONValue.string)
             return SecurityEvent(uri, of: user, payload)
-        case .refusals, .streamUpdated:
+        case .refusals, .deliveryLimit, .streamUpdated:
             return SecurityEvent(uri, of: .opaque(stream), event.detailMembers)
         case .verification, .test:
             var payload: JSONObject = [:]

@@ -92,6 +92,9 @@ enum Bounce {
         {
             return discard(engine, message, token, .reportDropped, "success")
         }
+        if token.purpose != .reply, let decisive, decisive.action == .failed {
+            try count(decisive, of: account, engine: engine, message: message, token: token)
+        }
         var suspension: [RelayReason] = []
         if token.purpose != .reply, let decisive, decisive.action == .failed,
             decisive.understood.saysNoMailbox,
@@ -106,6 +109,20 @@ enum Bounce {
             report, account: account, engine: engine, message: message, token: token, paths: paths)
         decision.reasons += suspension
         return decision
+    }
+
+    /// Counts the failure for the provider of the inbox, once a day for each relayed message.
+    /// Delays are read from Postfix's log (`DeliveryLogReader`).
+    private static func count(
+        _ failure: RecipientReport, of account: RelayAccount, engine: RelayEngine,
+        message: IncomingMessage, token: AddressToken
+    ) throws(Refusal) {
+        guard let inbox = account.inbox,
+            try isFirst(engine: engine, message: message, token: token, action: "counted")
+        else { return }
+        engine.directory.count(
+            failure.answer.outcome, at: engine.provider(of: inbox.address),
+            account: account.number, now: message.now)
     }
 
     /// Reports the result of the message to the sender or the user.

@@ -22,8 +22,11 @@ enum Complaint {
     ) throws(Refusal) -> String {
         guard token.purpose != .reply else { return "complaint about a reply" }
         let mark = SHA256.hash(Array("complaint \(token.localPart)".utf8))
+        let inbox = try Refusal.deferring(engine.directory.account(token.account))?.inbox
         let isNew = try Refusal.deferring(
-            engine.directory.recordComplaint(of: token.account, mark: mark, day: day))
+            engine.directory.recordComplaint(
+                of: token.account, mark: mark, at: inbox.map { engine.provider(of: $0.address) },
+                day: day))
         return isNew ? "complaint" : "complaint, known already"
     }
 

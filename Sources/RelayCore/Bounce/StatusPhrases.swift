@@ -212,7 +212,7 @@ enum StatusPhrases {
 
     /// The text in lower case and without addresses, so that no phrase is found in the inbox
     /// itself.
-    private static func words(of text: String) -> [UInt8] {
+    static func words(of text: String) -> [UInt8] {
         var text = OctetSearch.lowercased(text, limit: 8_000)
         func isOfAddress(_ octet: UInt8) -> Bool {
             octet >= 0x80 || octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "z")

@@ -153,6 +153,17 @@ final class ForwardSession {
                 + signed.inserted
         }
 
+        let provider = engine.provider(of: inbox.address)
+        if let rules = engine.settings.delivery, let team = account.team,
+            let refusal = Refusal.delivery(
+                try Refusal.deferring(
+                    engine.directory.admission(
+                        of: team, to: provider, perHour: rules.slowedPerHour, now: now)),
+                at: provider)
+        {
+            throw refusal
+        }
+
         // Counts the message last, so that a message deferred for another reason does not count.
         // The place is reserved before anything is stored, and released if storing fails.
         let (directory, limit) = (engine.directory, limits.messagesPerDay)
@@ -164,6 +175,8 @@ final class ForwardSession {
             throw .storedAddressLimit(limits.storedAddressesPerDay)
         }
 
+        directory.count(
+            .forwarded, at: provider, account: account.number, now: now)
         return RelayDecision(
             .relay,
             modifications: signed.modifications + (newBody.pieces.map { [.replaceBody($0)] } ?? [])

@@ -12,7 +12,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case proofFailed, dkimFailed, spfFailed, dmarcFailed, replyNotProved
     // The state of an account
     case forwardingOff, senderBlocked, retired, replaced, inboxUnverified, inboxSuspended,
-        dailyLimit, storedAddressLimit
+        dailyLimit, storedAddressLimit, deliverySlowed, deliveryHeld
     // Several recipients
     case fanOutFailed, fanOutRefused, otherScope, tooManyRecipients, forgedCopy
     // This host
@@ -253,6 +253,27 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 .storedAddressLimit, to: .ownTeam, forUser: .limit,
                 means: "more than 2,000 new addresses to store, for this account and day",
                 remedy: "the sender retries; check what the team sends")
+        case .deliverySlowed:
+            Facts(
+                451, "4.7.1",
+                "Mail of this sender is slowed here after complaints or refusals; try again in an hour",
+                .deliverySlowed, to: .ownTeam, forUser: .waiting,
+                means:
+                    "users of the provider complained about mail of this team, or the provider refuses it for its reputation "
+                    + "(`delivery.*`); some messages of each hour pass",
+                remedy:
+                    "the team: send less, and only to people who want it. `postern delivery show --team TEAM`, `postern delivery allow`"
+            )
+        case .deliveryHeld:
+            Facts(
+                451, "4.7.1",
+                "Mail of this sender waits here after many complaints or refusals; ask the operator of this relay",
+                .deliveryHeld, to: .ownTeam, forUser: .waiting,
+                means:
+                    "the same, and it went on, or was far above the thresholds; or an administrator holds the mail",
+                remedy:
+                    "`postern delivery show --team TEAM`; then `postern delivery allow TEAM PROVIDER`, or leave it: it ends by itself when the "
+                    + "figures recover")
         case .fanOutFailed:
             Facts(
                 451, "4.3.0",
@@ -462,4 +483,6 @@ package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
     case content = 8
     /// The message went to an earlier address of the account, which was replaced or ended.
     case replaced = 9
+    /// The team's mail to the user's provider is slowed or held.
+    case waiting = 10
 }

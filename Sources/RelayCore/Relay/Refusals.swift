@@ -80,6 +80,18 @@ extension Refusal {
             "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"
     )
 
+    /// - Parameter provider: for the log; the reply does not name it.
+    static func delivery(
+        _ admission: DeliveryAdmission, at provider: ProviderFamily
+    ) -> Refusal? {
+        switch admission {
+        case .open: nil
+        case .slowed:
+            Refusal(.deliverySlowed, detail: "the team's mail to \(provider) is slowed")
+        case .held: Refusal(.deliveryHeld, detail: "the team's mail to \(provider) is held")
+        }
+    }
+
     package static func dailyLimit(_ limit: Int) -> Refusal {
         Refusal(
             .dailyLimit, "\(limit)",

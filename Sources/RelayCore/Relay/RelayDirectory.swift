@@ -253,10 +253,12 @@ package protocol RelayRecords: Sendable {
 
     /// Records that the account's user complained about a message of the team (RFC 5965), and
     /// notifies the team. All in one step, so that a failed call can be repeated.
-    /// - Parameter mark: identifies the subject of the complaint; recorded once a day for each.
+    /// - Parameters:
+    ///   - mark: identifies the subject of the complaint; recorded once a day for each.
+    ///   - provider: of the account's inbox; nil if it has none.
     /// - Returns: false if it is already known.
     func recordComplaint(
-        of account: AccountNumber, mark: [UInt8], day: UInt64
+        of account: AccountNumber, mark: [UInt8], at provider: ProviderFamily?, day: UInt64
     ) throws(DirectoryFailure) -> Bool
 
     /// Records a receiver's report on mail in a relay domain's name.
@@ -268,6 +270,11 @@ package protocol RelayRecords: Sendable {
 
     /// Adds one. The store may write it later, so that mail does not wait for it.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
+
+    /// Adds one forward with this outcome for the account's team. Written later, like `count`.
+    /// - Parameter now: seconds since 1970.
+    func count(
+        _ outcome: DeliveryOutcome, at provider: ProviderFamily, account: AccountNumber, now: Int64)
 }
 
 /// Accounts, and the records about them. May block; callable from any thread.
@@ -287,6 +294,16 @@ package protocol RelayDirectory: RelayRecords {
 
     /// Whether the account's user has blocked this address, its domain or a parent domain.
     func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool
+
+    /// Whether a forward of a team may go to a provider now. A message that passes although mail is
+    /// slowed uses up one of those of the hour.
+    /// - Parameters:
+    ///   - team: the team's identifier.
+    ///   - perHour: messages of a slowed team.
+    ///   - now: seconds since 1970.
+    func admission(
+        of team: String, to provider: ProviderFamily, perHour: Int, now: Int64
+    ) throws(DirectoryFailure) -> DeliveryAdmission
 
     /// Records that the proved author answered a verification message.
     func recordAnswer(

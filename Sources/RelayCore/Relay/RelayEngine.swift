@@ -14,6 +14,8 @@ package final class RelayEngine: Sendable {
     package let signer: (any MessageSigner)?
     /// Writes to people who answer a verification message. If nil, their answers are refused.
     let answeredNotice: (any AnsweredVerificationNotice)?
+    /// Finds the provider of an inbox.
+    let providers: any ProviderFinding
     package let tokens: TokenMint
     package let ids: MessageIDs
     package let mark: RelayMark
@@ -37,7 +39,7 @@ package final class RelayEngine: Sendable {
         settings: RelaySettings, keys: TokenKeys, directory: any RelayDirectory,
         authenticator: any SenderAuthenticator,
         signer: (any MessageSigner)? = nil, answeredNotice: (any AnsweredVerificationNotice)? = nil,
-        replyMemory: ReplyMemory,
+        providers: any ProviderFinding = KnownProviders(), replyMemory: ReplyMemory,
         randomness: @escaping @Sendable (Int) -> [UInt8]
     ) {
         guard let ids = MessageIDs(keys: keys) else { return nil }
@@ -46,6 +48,7 @@ package final class RelayEngine: Sendable {
         self.authenticator = authenticator
         self.signer = signer
         self.answeredNotice = answeredNotice
+        self.providers = providers
         self.keys = keys
         refusedRecipients = RefusedRecipients(keys: keys)
         handedOver = HandedOverCopies()
@@ -80,6 +83,7 @@ package final class RelayEngine: Sendable {
         self.authenticator = authenticator
         signer = other.signer
         answeredNotice = other.answeredNotice
+        providers = other.providers
         keys = other.keys
         refusedRecipients = other.refusedRecipients
         handedOver = other.handedOver
@@ -99,6 +103,11 @@ package final class RelayEngine: Sendable {
         let address = stored.address(of: token)
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
         return address
+    }
+
+    /// The provider that accepts an inbox's mail.
+    func provider(of inbox: InboxAddress) -> ProviderFamily {
+        providers.family(of: inbox.revealed.domain)
     }
 
     /// 40 random bits for a return path.

@@ -35,6 +35,8 @@ package struct RelayReason: Sendable, Hashable {
         case inboxSuspended = "inbox-suspended"
         case dailyLimit = "daily-limit"
         case storedAddressLimit = "stored-address-limit"
+        case deliverySlowed = "delivery-slowed"
+        case deliveryHeld = "delivery-held"
         case unregisteredSource = "unregistered-source"
         case unclearAuthor = "unclear-author"
         case unsafeHeader = "unsafe-header"

@@ -17,6 +17,8 @@ package struct RelaySettings: Sendable {
     package var returnPathDays: UInt64
     /// The rate at which forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
+    /// The thresholds of the limit by consequence; nil for no limit.
+    package var delivery: DeliveryRules?
     /// The account of the doctor's test mail. Its inbox is at a relay domain, to which mail of
     /// other accounts would never be delivered. Nil for none.
     package var testAccount: AccountNumber?
@@ -26,7 +28,7 @@ package struct RelaySettings: Sendable {
         localRecipients: [String: AddrSpec] = [:],
         providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(),
         returnPathDays: UInt64 = 14,
-        suspension: SuspensionRate? = SuspensionRate()
+        suspension: SuspensionRate? = SuspensionRate(), delivery: DeliveryRules? = DeliveryRules()
     ) {
         self.relayDomains = relayDomains.map { $0.lowercased() }
         self.authservID = authservID
@@ -36,6 +38,7 @@ package struct RelaySettings: Sendable {
         self.limits = limits
         self.returnPathDays = returnPathDays
         self.suspension = suspension
+        self.delivery = delivery
     }
 
     package func isRelayDomain(_ domain: String) -> Bool {

@@ -121,6 +121,14 @@ package struct ServiceParts: Sendable {
                 (value: "allowed", count: provider.limits.wrongCodesPerHour),
             ]
         }
+        metrics.registry.readings(
+            "postern_delivery_messages",
+            "Forwards of all hosts within the last 24 hours, by family of providers and by what became of them; forwarded: all of them.",
+            labels: ["provider", "outcome"]
+        ) { [store = installation.store] in
+            let found = try? store.deliveries.totals(since: now() / 3_600 - 23)
+            return found?.map { ([$0.provider.rawValue, $0.outcome.rawValue], $0.count) } ?? []
+        }
         decisions = policies.map {
             DecisionParts(
                 store: installation.store, policies: $0, lists: lists, trust: trust,

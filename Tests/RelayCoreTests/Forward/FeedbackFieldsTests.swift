@@ -71,7 +71,8 @@ import Testing
         #expect(fixture.directory.complaints == [Fixture.bob.number, Fixture.anna.number])
         // No one can make the address of another account.
         let made = try #require(self.address(forward(fixture, to: "annarelay2")))
-        let forged = String(made.prefix(3)) + (made.dropFirst(3).first == "a" ? "b" : "a")
+        let forged =
+            String(made.prefix(3)) + (made.dropFirst(3).first == "a" ? "b" : "a")
             + made.dropFirst(4)
         let refused = fixture.play(
             from: "fbl@provider.example", to: [forged],
@@ -80,7 +81,9 @@ import Testing
     }
 
     @Test func feedbackID_ofATeam_isTheSameForAllItsUsersAtAProvider() throws {
-        func account(_ number: UInt64, _ local: String, _ inbox: String, team: String)
+        func account(
+            _ number: UInt64, _ local: String, _ inbox: String, team: String
+        )
             -> RelayAccount
         {
             Fixture.account(number, local, team: team, inboxes: [inbox])
@@ -97,7 +100,8 @@ import Testing
             let value = value(
                 FeedbackFields.identifierName,
                 forward(fixture, to: local, fields: "Feedback-ID: camp:app:::sender\r\n"))
-            let tags = value.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+            let tags = value.split(separator: ":", omittingEmptySubsequences: false).map(
+                String.init)
             try #require(tags.count == 4, "\(value)")
             return tags
         }

@@ -52,6 +52,54 @@ CREATE TABLE rejections (
 ) {strict};
 CREATE INDEX rejections_last ON rejections (last_at);
 
+-- What became of forwards: one row for each team, hour (since 1970), family of providers (`ProviderFamily`) and outcome
+-- (`DeliveryOutcome`). No recipient.
+CREATE TABLE delivery_results (
+    team_id {int} NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
+    hour {int} NOT NULL,
+    provider TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    count {int} NOT NULL,
+    PRIMARY KEY (team_id, hour, provider, outcome)
+) {clustered};
+CREATE INDEX delivery_results_hour ON delivery_results (hour);
+
+-- Accounts whose user complained about mail of the team (`complaint`), or whose mail the provider refused because of the sender's
+-- reputation (`reputation`), once for each day (since 1970). They show how many different users a figure is about.
+CREATE TABLE delivery_marks (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    provider TEXT NOT NULL,
+    what TEXT NOT NULL CHECK (what IN ('complaint', 'reputation')),
+    day {int} NOT NULL,
+    PRIMARY KEY (account_id, provider, what, day)
+) {clustered};
+CREATE INDEX delivery_marks_day ON delivery_marks (day);
+
+-- Teams whose mail to a provider is slowed or held, and what an administrator decided. Open without a decision: no row.
+-- `cause` and the figures are those of the last step; `decision_until` NULL: until it is lifted.
+CREATE TABLE delivery_standings (
+    team_id {int} NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
+    provider TEXT NOT NULL,
+    standing TEXT NOT NULL CHECK (standing IN ('open', 'slowed', 'held')),
+    since {int} NOT NULL,
+    cause TEXT CHECK (cause IN ('complaints', 'refusals')),
+    messages {int} NOT NULL,
+    events {int} NOT NULL,
+    users {int} NOT NULL,
+    decision TEXT CHECK (decision IN ('allow', 'hold')),
+    decision_until {int},
+    decision_reason TEXT,
+    PRIMARY KEY (team_id, provider)
+) {clustered};
+
+-- Logs of Postfix, and how many octets of each were counted. `mark`: a hash of the first line.
+CREATE TABLE delivery_logs (
+    mark {bytes} NOT NULL,
+    octets {int} NOT NULL,
+    read_at {int} NOT NULL,
+    PRIMARY KEY (mark)
+) {clustered};
+
 -- For the user's own page: mail to each account that was refused, by day, kind (`UserRefusal`) and the sender's domain.
 CREATE TABLE account_refusals (
     account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,

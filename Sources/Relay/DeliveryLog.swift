@@ -1,0 +1,191 @@
+// Reads Postfix's log as it grows, and counts the results of forwards: each line once.
+
+import Accounts
+import Database
+import Foundation
+import Glibc
+import MailCrypto
+import PosternConfiguration
+import RelayCore
+
+/// One log, from the place up to which it was read before. The place is stored with the counts, in
+/// one transaction. A log is recognised by its first line, so that it may be renamed, compressed
+/// and read again.
+package struct DeliveryLog: Sendable {
+    /// What one reading found.
+    package struct Summary: Sendable, Hashable {
+        /// Lines that were not read before.
+        package var lines = 0
+        /// Results of forwards in them.
+        package var results = 0
+
+        package init() {}
+    }
+
+    /// Octets of a line that are read: Postfix cuts its lines at about 2,000.
+    private static let lineLimit = 65_536
+    private static let blockSize = 1 << 18
+    /// Octets before the known place that are read again, because they name the senders of messages
+    /// that are still in the queue. Postfix names them again with each attempt.
+    private static let context: Int64 = 32 << 20
+    /// Results that are written in one transaction.
+    private static let batch = 500
+
+    private let store: Store
+    private var clock: LogClock
+    private var reader: DeliveryLogReader
+
+    /// - Parameter now: seconds since 1970.
+    /// - Returns: nil if the token keys cannot be used.
+    package init?(_ installation: Installation, now: @escaping @Sendable () -> Int64) {
+        guard let keys = TokenKeys(installation.keys.token) else { return nil }
+        store = installation.store
+        clock = LogClock(now: now)
+        let configuration = installation.configuration
+        reader = DeliveryLogReader(
+            tokens: TokenMint(keys: keys),
+            relayDomains: configuration.relayDomains + configuration.formerRelayDomains)
+    }
+
+    /// Octets of the log that are not part of a whole line yet, and where they begin.
+    private struct Place: Sendable {
+        var mark: [UInt8]?
+        var rest: [UInt8] = []
+        /// Where `rest` begins, in octets.
+        var start: Int64 = 0
+        /// Octets that were counted before.
+        var known: Int64 = 0
+        var pending: [DeliveryCount] = []
+        var isSkipping = false
+    }
+    private var place = Place()
+
+    /// Begins another log. Messages that are in the queue stay known.
+    package mutating func begin() { place = Place() }
+
+    /// Reads a file from its beginning, or from the known place, to its end.
+    package mutating func read(file: Int32) throws -> Summary {
+        var summary = Summary()
+        if place.mark == nil {
+            var first = [UInt8](repeating: 0, count: Self.lineLimit)
+            let count = pread(file, &first, first.count, 0)
+            if count > 0, let end = first[..<count].firstIndex(of: 0x0A) {
+                try recognise(first[..<end])
+                var status = stat()
+                if fstat(file, &status) == 0, place.known <= status.st_size {
+                    // Begins in the middle of a line, which is then not a whole one.
+                    place.start = max(0, place.known - Self.context)
+                    place.isSkipping = place.start > 0
+                    lseek(file, off_t(place.start), SEEK_SET)
+                } else {
+                    place.known = 0
+                }
+            }
+        }
+        while let block = try Self.block(file), !block.isEmpty { try take(block, &summary) }
+        try write(&summary)
+        return summary
+    }
+
+    /// Takes the next octets of a log that comes through a pipe.
+    package mutating func take(_ block: [UInt8], _ summary: inout Summary) throws {
+        var octets = place.rest + block
+        if place.mark == nil {
+            guard let end = octets.firstIndex(of: 0x0A) else {
+                place.rest = octets
+                return
+            }
+            try recognise(octets[..<end])
+        }
+        var start = octets.startIndex
+        while let end = octets[start...].firstIndex(of: 0x0A) {
+            let next = place.start + Int64(end + 1 - octets.startIndex)
+            if !place.isSkipping, end - start <= Self.lineLimit {
+                line(octets[start..<end], isKnown: next <= place.known, &summary)
+            }
+            place.isSkipping = false
+            start = end + 1
+        }
+        place.start += Int64(start - octets.startIndex)
+        octets.removeFirst(start - octets.startIndex)
+        if octets.count > Self.lineLimit {
+            place.start += Int64(octets.count)
+            octets = []
+            place.isSkipping = true
+        }
+        place.rest = octets
+        if place.pending.count >= Self.batch { try write(&summary) }
+    }
+
+    /// Writes what was counted since the last time.
+    package mutating func write(_ summary: inout Summary) throws {
+        guard let mark = place.mark, place.start > place.known else { return }
+        let (counts, octets) = (place.pending, place.start)
+        summary.results += counts.count
+        try store.deliveries.add(counts, log: mark, octets: octets, now: clock.now())
+        place.pending = []
+        place.known = octets
+    }
+
+    /// Octets that the next `read` of a pipe may return at once; empty at the end.
+    package static func block(_ file: Int32) throws -> [UInt8]? {
+        var block = [UInt8](repeating: 0, count: blockSize)
+        while true {
+            let count = Glibc.read(file, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw POSIXError(POSIXError.Code(rawValue: errno) ?? .EIO) }
+            return Array(block[..<count])
+        }
+    }
+
+    private mutating func recognise(_ line: ArraySlice<UInt8>) throws {
+        let mark = SHA256.hash(Array("postern log of deliveries 1\n".utf8) + line)
+        place.mark = mark
+        place.known = try store.deliveries.octetsRead(log: mark)
+    }
+
+    private mutating func line(
+        _ line: ArraySlice<UInt8>, isKnown: Bool, _ summary: inout Summary
+    ) {
+        let result = reader.read(line, isCounted: !isKnown)
+        if !isKnown { summary.lines += 1 }
+        guard let result else { return }
+        place.pending.append(
+            DeliveryCount(
+                account: result.account.stored, hour: clock.seconds(of: line) / 3_600,
+                provider: result.provider, outcome: result.outcome, count: 1))
+    }
+}
+
+/// Turns the times of log lines into seconds since 1970.
+private struct LogClock: Sendable {
+    let now: @Sendable () -> Int64
+    private var last: (time: DeliveryLogTime, seconds: Int64)?
+
+    init(now: @escaping @Sendable () -> Int64) { self.now = now }
+
+    /// The time of a line; the present time if it has none, or one in the future.
+    mutating func seconds(of line: ArraySlice<UInt8>) -> Int64 {
+        let now = now()
+        guard let time = DeliveryLogTime(line) else { return now }
+        if let last, last.time == time { return last.seconds }
+        let seconds: Int64
+        switch time {
+        case .absolute(let value): seconds = value
+        case .local(let month, let day, let hour):
+            let calendar = Calendar(identifier: .gregorian)
+            let year = calendar.component(.year, from: Date(timeIntervalSince1970: Double(now)))
+            func at(_ year: Int) -> Int64? {
+                calendar.date(
+                    from: DateComponents(year: year, month: month, day: day, hour: hour)
+                ).map { Int64($0.timeIntervalSince1970) }
+            }
+            // A line of December that is read in January is from the year before.
+            let thisYear = at(year) ?? now
+            seconds = thisYear > now + 86_400 ? at(year - 1) ?? now : thisYear
+        }
+        let bounded = min(max(0, seconds), now)
+        last = (time, bounded)
+        return bounded
+    }
+}

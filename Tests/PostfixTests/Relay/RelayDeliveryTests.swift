@@ -1,0 +1,85 @@
+// What became of forwards, from a real Postfix: its log, and its reports to the return path.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import TestSupport
+import Testing
+
+@Suite(.blocking, needsPostfix) struct RelayDeliveryTests {
+    private struct Figures: Decodable {
+        let team: String
+        let provider: String
+        let counts: [String: Int]
+    }
+
+    private static func figures(_ fixture: RelayFixture) throws -> [String: [String: Int]] {
+        let text = try fixture.run(["delivery", "show", "--team", "juice", "--json"])
+        let all = try JSONDecoder().decode([Figures].self, from: Data(text.utf8))
+        return Dictionary(uniqueKeysWithValues: all.map { ($0.provider, $0.counts) })
+    }
+
+    /// Tries until the condition holds: the log and the counts follow within moments.
+    private static func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
+        let end = ContinuousClock.now + .seconds(standardTimeout)
+        while ContinuousClock.now < end {
+            if try holds() { return true }
+            usleep(50_000)
+        }
+        return false
+    }
+
+    @Test func forwards_deliveredDeferredAndRefused_areCountedOnce() throws {
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options {
+                $0.zone = $0.zone.replacing(
+                    "\"home.example\": {",
+                    with: "\"home.example\": {\"MX\": [[10, \"mx1.gmx.net\"]], ")
+            })
+        defer { fixture.stop() }
+        func send(_ number: Int) throws {
+            #expect(
+                try fixture.send(
+                    from: "bounce@juice.example", to: [address],
+                    RelayFixtures.message(to: address, id: "\(number)@juice.example")
+                ).data?.code == 250)
+        }
+        try send(1)
+        _ = try fixture.arrival(for: "anna@home.example")
+        var behaviour = SinkBehaviour()
+        behaviour.refusedRecipients = [
+            "<anna@home.example>":
+                "450 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to user complaints"
+        ]
+        fixture.sink.set(behaviour)
+        try send(2)
+        #expect(Self.eventually { fixture.postfix.log.contains("status=deferred") })
+        behaviour.refusedRecipients = [
+            "<anna@home.example>": "550 5.7.1 Our system has detected unsolicited mail"
+        ]
+        fixture.sink.set(behaviour)
+        try send(3)
+        // When the report has arrived here, the failure is counted.
+        _ = try fixture.arrival(for: "bounce@juice.example")
+
+        let log = fixture.folder + "/mail.log"
+        func read() throws -> String {
+            try (fixture.postfix.log + "\n").write(
+                toFile: log, atomically: false, encoding: .utf8)
+            return try fixture.run(["delivery", "read", log])
+        }
+        #expect(try read().contains("2 results"), "\(fixture.postfix.log)")
+        #expect(try read().contains("0 results"), "read before")
+        #expect(
+            try Self.eventually { try Self.figures(fixture)["united-internet"]?["reputation"] == 1 }
+        )
+        let figures = try Self.figures(fixture)
+        // By the MX of the inbox, as the report names no host that could be trusted.
+        #expect(figures["united-internet"]?["forwarded"] == 3, "\(figures)")
+        // By the host that Postfix was connected to.
+        #expect(figures["other"]?["delivered"] == 1, "\(figures)")
+        #expect(figures["other"]?["reputation"] == 1, "\(figures)")
+        #expect(figures["other"]?["forwarded"] == 0, "\(figures)")
+        #expect(try !fixture.run(["delivery", "show"]).contains("home.example"))
+    }
+}

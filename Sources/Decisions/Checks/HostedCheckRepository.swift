@@ -106,7 +106,8 @@ package struct HostedCheckRepository: Sendable {
             let sent: Int? = try connection.value(
                 "SELECT sent FROM check_codes WHERE decision_id = \(check.decisionID)")
             guard sent ?? 0 < CheckCodeLimits.messages else { return .failure(.noMoreMessages) }
-            let ofHour = try sum("sent", connection, check, user: user, since: now - CheckCodeLimits.hour)
+            let ofHour = try sum(
+                "sent", connection, check, user: user, since: now - CheckCodeLimits.hour)
             guard ofHour < perHour else { return .failure(.tooMuchMail) }
             try connection.run(
                 """
@@ -127,7 +128,8 @@ package struct HostedCheckRepository: Sendable {
     ) throws(StoreFailure) -> CheckCodeResult {
         try database.write(.durable) { connection throws(StoreFailure) in
             let found = try connection.row(
-                "SELECT user_id, code_hash, tries FROM check_codes WHERE decision_id = \(check.decisionID)")
+                "SELECT user_id, code_hash, tries FROM check_codes WHERE decision_id = \(check.decisionID)"
+            )
             guard let found else { return .wrong(left: CheckCodeLimits.tries) }
             let user: Int64 = try found["user_id"]
             if let refusal = try refusal(connection, check, user: user, now: now) {
@@ -160,7 +162,8 @@ package struct HostedCheckRepository: Sendable {
         let tries: Int? = try connection.value(
             "SELECT tries FROM check_codes WHERE decision_id = \(check.decisionID)")
         guard tries ?? 0 < CheckCodeLimits.tries else { return .failed }
-        let ofDay = try sum("tries", connection, check, user: user, since: now - CheckCodeLimits.day)
+        let ofDay = try sum(
+            "tries", connection, check, user: user, since: now - CheckCodeLimits.day)
         return ofDay < CheckCodeLimits.triesPerDay ? nil : .tooManyToday
     }
 

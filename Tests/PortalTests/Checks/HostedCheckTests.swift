@@ -97,7 +97,8 @@ struct CheckFixture: SecondFactorSteps {
         let answer = try SheetFixture.answer(browser)
         let token = try #require(answer["check_result"], "\(answer)")
         let header = try #require(Base64URL.decode(token.split(separator: ".")[0].utf8))
-        #expect(try StrictJSON.parseObject(header, limit: 10_000)["typ"]?.string == CheckResult.type)
+        #expect(
+            try StrictJSON.parseObject(header, limit: 10_000)["typ"]?.string == CheckResult.type)
         let payload = try #require(Base64URL.decode(token.split(separator: ".")[1].utf8))
         return try StrictJSON.parseObject(payload, limit: 10_000)
     }
@@ -172,8 +173,9 @@ struct CheckFixture: SecondFactorSteps {
             #expect(browser.page.status == 429, "the right one comes too late")
             let check = try #require(try checks.checks("rd_wrong").first)
             #expect(check.passedAt == nil && check.failedAt != nil)
-            #expect(try checks.store.hostedChecks.hasCode(
-                HostedCheck(decisionID: "rd_wrong", event: "", challenges: [], effort: 1)))
+            #expect(
+                try checks.store.hostedChecks.hasCode(
+                    HostedCheck(decisionID: "rd_wrong", event: "", challenges: [], effort: 1)))
         }
     }
 
@@ -342,7 +344,8 @@ struct CheckFixture: SecondFactorSteps {
             try await checks.press(browser, "confirm")
             #expect(try checks.checks("rd_bob").isEmpty)
             try await checks.press(browser, "other")
-            #expect(browser.page.text.contains("id=\"email\""), "bob is signed out, and asked again")
+            #expect(
+                browser.page.text.contains("id=\"email\""), "bob is signed out, and asked again")
         }
     }
 

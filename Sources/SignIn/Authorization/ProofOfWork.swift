@@ -15,8 +15,8 @@ package struct ProofOfWork: Sendable, Hashable {
     package static let puzzles = 16
     /// Of one try.
     package static let iterations = 2_000
-    /// A try that is larger was not made by counting from zero. With an effort of 100 the chance that
-    /// a puzzle has no solution below it is less than one in 10^70.
+    /// A try that is larger was not made by counting from zero. With an effort of 100 the chance
+    /// that a puzzle has no solution below it is less than one in 10^70.
     private static let largestTry = 999_999
 
     /// The same for a check each time: nothing is stored.

@@ -71,8 +71,8 @@ struct OpenCheck: Sendable {
 }
 
 extension PortalPage {
-    /// A check in the browser that opened its link. Throws `PortalRefusal`: another browser could be
-    /// that of a person who was sent the link, and would pass the check for whoever sent it.
+    /// A check in the browser that opened its link. Throws `PortalRefusal`: another browser could
+    /// be that of a person who was sent the link, and would pass the check for whoever sent it.
     private func openCheck(
         _ request: PortalRequest, _ sheet: OpenSheet, _ check: HostedCheck
     ) async throws -> OpenCheck {

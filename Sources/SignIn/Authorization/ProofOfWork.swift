@@ -3,8 +3,8 @@
 import MailCrypto
 import Support
 
-/// Puzzles that a browser solves with its own `crypto.subtle`, and the server checks at a small part
-/// of the cost. PBKDF2 (RFC 8018) is the only slow function that every browser has built in: a
+/// Puzzles that a browser solves with its own `crypto.subtle`, and the server checks at a small
+/// part of the cost. PBKDF2 (RFC 8018) is the only slow function that every browser has built in: a
 /// program that solves puzzles for an attacker gains little over it.
 package struct ProofOfWork: Sendable, Hashable {
     /// Iterations of PBKDF2-HMAC-SHA-256 that one unit of effort needs on average: about half a

@@ -28,6 +28,8 @@ struct HandWrittenSignals {
     var domainClass: String?
     var failed: Int64?
     var passed: Int64?
+    var observed: Int64?
+    var sinceObserved: Int64?
     var sinceEmailCode: Int64?
     var sinceReauthenticate: Int64?
     var appSignups: Int64?
@@ -71,6 +73,8 @@ struct HandWrittenSignals {
         if case .string(let text) = value("inbox.domain_class") { domainClass = text }
         failed = int("checks.failed_24h")
         passed = int("checks.passed_90d")
+        observed = int("checks.observed_90d")
+        sinceObserved = int("checks.hours_since_observed")
         sinceEmailCode = int("checks.hours_since_email_code")
         sinceReauthenticate = int("checks.hours_since_reauthenticate")
         appSignups = int("app.signups_1h")
@@ -223,11 +227,15 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
         let limit: Int64 = event == .sensitiveAction ? 1 : 24
         rules.skip(signals.sinceReauthenticate.map { $0 < limit }, 6, 2, 6)
         if event != .sensitiveAction {
-            rules.skip(signals.sinceEmailCode.map { $0 < 24 }, 7, 1, 6)
             rules.skip(
-                both(
-                    both(signals.ageHours.map { $0 >= 720 }, signals.passed.map { $0 >= 1 }),
-                    signals.accountBounces.map { $0 == 0 }),
+                either(
+                    signals.sinceEmailCode.map { $0 < 24 },
+                    signals.sinceObserved.map { $0 < 168 }),
+                7, 1, 6)
+            let isLong = both(signals.ageHours.map { $0 >= 720 }, signals.passed.map { $0 >= 1 })
+            let isSeen = both(signals.ageHours.map { $0 >= 168 }, signals.observed.map { $0 >= 1 })
+            rules.skip(
+                both(either(isLong, isSeen), signals.accountBounces.map { $0 == 0 }),
                 8, 1, 7)
             rules.skip(
                 both(signals.userReplies.map { $0 >= 2 }, signals.toggles.map { $0 <= 2 }), 9, 1, 8)
@@ -244,7 +252,10 @@ func decideByHand(_ signals: HandWrittenSignals) -> HandWrittenVerdict {
         } else {
             rules.require(signals.hoursSinceSeen.map { $0 >= 2160 }, 20, 2, 13)
             rules.require(
-                both(isLikelyReal.map { !$0 }, signals.ageHours.map { $0 < 72 }), 21, 1, 14,
+                both(
+                    both(isLikelyReal.map { !$0 }, signals.ageHours.map { $0 < 72 }),
+                    signals.observed.map { !($0 >= 1) }),
+                21, 1, 14,
                 whenMissing: true)
             rules.require(
                 either(signals.inboxBounces.map { $0 >= 2 }, signals.toggles.map { $0 >= 5 }), 22,

@@ -141,6 +141,17 @@ import Testing
         }
     }
 
+    @Test func description_ofObservedOutcomes_namesEveryWord() throws {
+        let text = try String(
+            contentsOf: Folders.package.appending(path: "docs/openapi.yaml"), encoding: .utf8)
+        func names(_ words: [String]) -> Bool {
+            text.contains("{ enum: [\(words.joined(separator: ", "))]")
+        }
+        #expect(names(CheckMethod.allCases.map(\.rawValue)))
+        #expect(names(CheckStrength.allCases.map(\.rawValue)))
+        #expect(names(CheckSource.allCases.map(\.rawValue)))
+    }
+
     @Test func challenge_withoutAPage_isRefused() async throws {
         let setting = try await setting()
         let answer = try await setting.decide(

@@ -60,7 +60,7 @@ import Testing
             known.signals
                 == #"{"event":"sign_up","token.age_s":30,"account.real_user_status":2,"account.rejoins_30d":0,"account.age_hours":0,"#
                 + #""account.state":"new","account.bounces_7d":0,"account.user_replies_30d":0,"account.forwarding_toggles_7d":0,"#
-                + #""checks.failed_24h":0,"checks.passed_90d":0}"#)
+                + #""checks.failed_24h":0,"checks.passed_90d":0,"checks.observed_90d":0}"#)
         let unknown = source.input(
             SignalSource.Facts(view: view(.sensitiveAction), history: nil, token: nil, time: time),
             marks: DecisionMarks(keys: ring))

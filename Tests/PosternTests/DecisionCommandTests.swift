@@ -79,7 +79,8 @@ import Testing
         #expect(shown.contains("user\tjane") && shown.contains("account\t\(sub)"))
         // Rule by rule, with the compared values.
         let says =
-            "the user's status is not \"likely real\" and the account is younger than three days"
+            "the user's status is not \"likely real\", the account is younger than three days "
+            + "and there were no passed checks that Postern carried out within 90 days"
         #expect(
             shown.contains(
                 "      \(says)  → missing: it matches, since the rule says when_missing: match"),

@@ -38,7 +38,8 @@ import Testing
     }
 
     @Test func change_ofRuleThatReadsTheStatus_isNamed() throws {
-        let found = try influence("account.age_hours < 72}", "account.age_hours < 48}")
+        let found = try influence(
+            "account.age_hours < 72 &&", "account.age_hours < 48 &&")
         #expect(found.readers == ["young-unproven"] && found.shared.isEmpty)
         #expect(
             found.sentences == [

@@ -92,8 +92,8 @@ package struct HostedCheckRepository: Sendable {
 
     /// A new code for a check; the one before is no longer valid. It is counted whether or not its
     /// message leaves.
-    /// - Parameter perHour: the most messages to one user for checks of one team. They are no part of
-    ///   the limits of other messages: a team must not use up those that users sign in with.
+    /// - Parameter perHour: the most messages to one user for checks of one team. They are no part
+    ///   of the limits of other messages: a team must not use up those that users sign in with.
     package func newCode(
         for check: HostedCheck, user id: String, perHour: Int, now: Int64
     ) throws(StoreFailure) -> Result<String, CheckCodeRefusal> {

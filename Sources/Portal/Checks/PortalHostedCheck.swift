@@ -71,8 +71,8 @@ struct OpenCheck: Sendable {
 }
 
 extension PortalPage {
-    /// A check in the browser that opened its link. Throws `PortalRefusal`: another browser could be
-    /// that of a person who was sent the link, and would pass the check for whoever sent it.
+    /// A check in the browser that opened its link. Throws `PortalRefusal`: another browser could
+    /// be that of a person who was sent the link, and would pass the check for whoever sent it.
     private func openCheck(
         _ request: PortalRequest, _ sheet: OpenSheet, _ check: HostedCheck
     ) async throws -> OpenCheck {
@@ -317,10 +317,11 @@ extension PortalPage {
         if let seconds = await tries.begin(networks, now: monotonic) {
             throw PortalRefusal.tooOften(seconds)
         }
+        var isWrong = true
+        defer { tries.end(networks, isWrong: isWrong) }
         let solution = request.form["solution"]?.octets ?? []
-        let isSolved = try await pool.run { work.isSolved(by: solution) }
-        tries.end(networks, isWrong: !isSolved)
-        guard isSolved else {
+        isWrong = try await pool.run { !work.isSolved(by: solution) }
+        guard !isWrong else {
             return try await showCheck(
                 request, open, session, try await step(open, session),
                 problem: request.language.text(
@@ -337,17 +338,14 @@ extension PortalPage {
         _ request: PortalRequest, _ open: OpenCheck, _ challenge: HostedChallenge,
         _ method: CheckMethod
     ) async throws -> Response {
-        guard let provider else { throw PortalRefusal.over }
         let (sheet, check, time) = (open.sheet, open.check, now())
-        let clientID = sheet.request.clientID
-        let algorithm =
-            try await pool.run { try store.clients.client(clientID)?.identityTokenAlgorithm }
-            ?? "ES256"
-        let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
+        try await requireRegistered(sheet)
+        let maker = try await maker(for: sheet, now: time)
         let ticket = try await pool.run { () -> String? in
             let token = try maker.token(
                 CheckResult(
-                    decisionID: check.decisionID, clientID: clientID, challenge: challenge,
+                    decisionID: check.decisionID, clientID: sheet.request.clientID,
+                    challenge: challenge,
                     method: method, subject: open.person.account))
             do {
                 return try store.database.write(.durable) { connection throws(StoreFailure) in
@@ -366,19 +364,16 @@ extension PortalPage {
                     sheet.handle, of: check.decisionID, now: time)
             }
         }
-        guard let ticket else { return try await finished(request, sheet) }
-        return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
+        return try await goOn(request, sheet, ticket: ticket)
     }
 
     /// The same form again, after the first passed.
     private func passedBefore(_ request: PortalRequest, _ open: OpenCheck) async throws -> Response
     {
-        guard let provider,
-            let ticket = try await pool.run({
-                try store.authorizations.ticketAgain(
-                    open.sheet.handle, of: open.check.decisionID, now: now())
-            })
-        else { return try await finished(request, open.sheet) }
-        return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
+        let ticket = try await pool.run {
+            try store.authorizations.ticketAgain(
+                open.sheet.handle, of: open.check.decisionID, now: now())
+        }
+        return try await goOn(request, open.sheet, ticket: ticket)
     }
 }

@@ -318,10 +318,7 @@ extension PortalPage {
     ) async throws -> Response {
         guard let provider else { throw PortalRefusal.over }
         let (asked, time) = (sheet.request, now())
-        let algorithm =
-            try await pool.run { try store.clients.client(asked.clientID)?.identityTokenAlgorithm }
-            ?? "ES256"
-        let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
+        let maker = try await maker(for: sheet, now: time)
         let change = Self.change(session, time)
         let found = try await pool.run { () -> String? in
             try protect(session, for: sheet, change)
@@ -365,8 +362,36 @@ extension PortalPage {
             }
             return ticket
         }
-        guard let ticket = found else { return try await finished(request, sheet) }
+        return try await goOn(request, sheet, ticket: found)
+    }
+
+    /// Makes the tokens of an app's response, signed as it registered.
+    func maker(for sheet: OpenSheet, now time: Int64) async throws -> TokenMaker {
+        guard let provider else { throw PortalRefusal.over }
+        let clientID = sheet.request.clientID
+        let algorithm =
+            try await pool.run { try store.clients.client(clientID)?.identityTokenAlgorithm }
+            ?? "ES256"
+        return try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
+    }
+
+    /// Sends the browser to the app's response.
+    /// - Parameter ticket: of the response; nil if the app has it already.
+    func goOn(
+        _ request: PortalRequest, _ sheet: OpenSheet, ticket: String?
+    ) async throws -> Response {
+        guard let provider, let ticket else { return try await finished(request, sheet) }
         return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
+    }
+
+    /// Throws `PortalRefusal` if the app no longer has the redirect URI of its request.
+    func requireRegistered(_ sheet: OpenSheet) async throws {
+        let client = try await pool.run {
+            try store.openIDClients.authorizationClient(sheet.request.clientID)
+        }
+        guard client?.accepts(sheet.request.target.redirectURI) == true else {
+            throw PortalRefusal.over
+        }
     }
 
     /// From the first sign-in to an app that requires two factors, they protect everything
@@ -389,14 +414,7 @@ extension PortalPage {
         _ request: PortalRequest, _ sheet: OpenSheet, _ error: AuthorizationError
     ) async throws -> Response {
         let target = sheet.request.target
-        let registered = try await pool.run {
-            try store.openIDClients.authorizationClient(sheet.request.clientID)?.redirectURIs ?? []
-        }
-        guard
-            registered.contains(where: { RedirectURI.matches(target.redirectURI, registered: $0) })
-        else {
-            throw PortalRefusal.over
-        }
+        try await requireRegistered(sheet)
         let language = request.language
         let words = PassingWords(language: language.tag, isRightToLeft: language.isRightToLeft) {
             language.text($0)

@@ -127,7 +127,12 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
         progress.value += 1;
       }
     };
-    await Promise.all(Array.from({ length: Math.min(4, navigator.hardwareConcurrency || 1) }, go));
+    try {
+      await Promise.all(Array.from({ length: Math.min(4, navigator.hardwareConcurrency || 1) }, go));
+    } catch {
+      // The server then says that the browser did not finish, and offers the other ways.
+      solution.length = 0;
+    }
     work.elements.solution.value = solution.join(",");
     work.submit();
   });

@@ -56,8 +56,8 @@ package enum CheckMethod: String, SQLCodable, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// `amr` and `acr` of the result. RFC 8176 has no word for a proof of work, and one for a person
-    /// (`user`), which it does not prove.
+    /// `amr` and `acr` of the result. RFC 8176 has no word for a proof of work, and one for a
+    /// person (`user`), which it does not prove.
     package var authentication: AuthenticationMethod {
         switch self {
         case .proofOfWork: AuthenticationMethod(references: ["pow"])

@@ -59,6 +59,11 @@ package struct PendingLimits: Sendable {
     /// Requests of one network. This allows several for each pupil of a class behind one address.
     package var perNetwork = 2_000
     package var octetsPerNetwork = 4 << 20
+    /// Checks of one app. Its backend counts as one network: without a limit of its own, it would
+    /// lose checks that users are about to pass, and without any, those who sign in to other apps
+    /// would lose their requests to it.
+    package var checksOfApp = 20_000
+    package var octetsOfChecks = 32 << 20
     /// Requests of all networks.
     package var inAll = 50_000
     package var octetsInAll = 128 << 20
@@ -129,10 +134,10 @@ package struct PendingAuthorizations: Sendable {
         let token = Array(
             secrets.hash(.authorizationRequest, check.decisionID, context: "check")[
                 ..<SealedTokens.tokenLength])
-        // Each check is a network of its own: those of a busy backend do not replace each other.
         // The key of the handle seals one content: a second one of the same decision is not stored.
         return try add(
-            request, .authorizationRequest, token: token, browser: nil, network: check.decisionID,
+            request, .authorizationRequest, token: token, browser: nil,
+            network: "checks of \(clientID)", limit: (limits.checksOfApp, limits.octetsOfChecks),
             most: PendingLifetime.check, now: now)
     }
 
@@ -363,7 +368,8 @@ package struct PendingAuthorizations: Sendable {
     /// - Parameter token: of the handle; nil for a random one.
     private func add(
         _ value: some Encodable, _ purpose: SecretHash.Purpose, token given: [UInt8]? = nil,
-        browser: String?, network: String, most: Int64 = PendingLifetime.most, now: Int64
+        browser: String?, network: String, limit: (count: Int, octets: Int)? = nil,
+        most: Int64 = PendingLifetime.most, now: Int64
     ) throws(StoreFailure) -> String {
         let token = if let given { given } else { try SealedTokens.newToken() }
         let content = try sealing.encrypt(value, token, purpose)
@@ -382,7 +388,8 @@ package struct PendingAuthorizations: Sendable {
                 """)
             guard let number else { return }
             try drop(
-                connection, of: source, most: limits.perNetwork, octets: limits.octetsPerNetwork)
+                connection, of: source, most: limit?.count ?? limits.perNetwork,
+                octets: limit?.octets ?? limits.octetsPerNetwork)
             guard number % limits.counted == 0 else { return }
             let all = try connection.row(
                 "SELECT COUNT(*) AS count, CAST(COALESCE(SUM(octets), 0) AS BIGINT) AS octets FROM pending_requests"

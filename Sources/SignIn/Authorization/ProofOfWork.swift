@@ -3,8 +3,8 @@
 import MailCrypto
 import Support
 
-/// Puzzles that a browser solves with its own `crypto.subtle`, and the server checks at a small part
-/// of the cost. PBKDF2 (RFC 8018) is the only slow function that every browser has built in: a
+/// Puzzles that a browser solves with its own `crypto.subtle`, and the server checks at a small
+/// part of the cost. PBKDF2 (RFC 8018) is the only slow function that every browser has built in: a
 /// program that solves puzzles for an attacker gains little over it.
 package struct ProofOfWork: Sendable, Hashable {
     /// Iterations of PBKDF2-HMAC-SHA-256 that one unit of effort needs on average: about half a
@@ -15,8 +15,8 @@ package struct ProofOfWork: Sendable, Hashable {
     package static let puzzles = 16
     /// Of one try.
     package static let iterations = 2_000
-    /// A try that is larger was not made by counting from zero. With an effort of 100 the chance that
-    /// a puzzle has no solution below it is less than one in 10^70.
+    /// A try that is larger was not made by counting from zero. With an effort of 100 the chance
+    /// that a puzzle has no solution below it is less than one in 10^70.
     private static let largestTry = 999_999
 
     /// The same for a check each time: nothing is stored.

@@ -161,7 +161,7 @@ final class ChaosCommands: Sendable {
         let exported = try hosts.run(["policy", "show", "--export", policy])
         try #require(exported.status == 0, "\(exported.output)")
         for (name, old, new) in [
-            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"),
+            ("policy.yaml", "account.age_hours < 72 &&", "account.age_hours < 48 &&"),
             ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
         ] {
             let text = try String(contentsOfFile: "\(policy)/\(name)", encoding: .utf8)

@@ -179,6 +179,29 @@ struct CheckFixture: SecondFactorSteps {
         }
     }
 
+    /// A new message gives a new code, and no new tries.
+    @Test func code_sentAgain_leavesTheTriesAsTheyAre() async throws {
+        try await CheckFixture.with { checks in
+            let browser = Browser(checks.fixture)
+            try await checks.open(try checks.link("rd_resent", [.emailCode]), in: browser)
+            try await checks.press(browser, "send")
+            let first = try checks.fixture.code(CheckFixture.inbox)
+            let right = try #require(Int(first.filter(\.isNumber)))
+            for number in 1...4 {
+                let wrong = String(format: "%06d", (right + number) % 1_000_000)
+                try await checks.press(browser, "code", ["code": wrong])
+            }
+            checks.fixture.now += 20
+            try await checks.press(browser, "send")
+            let second = try checks.fixture.code(CheckFixture.inbox)
+            try #require(second != first)
+            try await checks.press(browser, "code", ["code": first])
+            #expect(browser.page.status == 429, "that was the fifth wrong one")
+            try await checks.press(browser, "code", ["code": second])
+            #expect(browser.page.status == 429)
+        }
+    }
+
     @Test func code_wrongInManyChecks_isLimitedForTheUserAndTeam() async throws {
         try await CheckFixture.with { checks in
             for number in 1...3 {
@@ -449,6 +472,47 @@ struct CheckFixture: SecondFactorSteps {
             try await checks.press(browser, "work", ["solution": try checks.solution(browser)])
             #expect(browser.page.text.contains("check_result"))
             #expect(browser.page.text.contains("https://juice.example"))
+        }
+    }
+
+    @Test func redirect_removedMeanwhile_getsNoResult() async throws {
+        try await CheckFixture.with { checks in
+            let browser = Browser(checks.fixture)
+            try await checks.open(
+                try checks.link("rd_gone", [.humanCheck], user: nil), in: browser)
+            let solution = try checks.solution(browser)
+            try checks.store.clients.removeRedirect(
+                team: "juice", clientID: "com.juice.app", uri: CheckFixture.redirect,
+                PortalFixture.change)
+            try await checks.press(browser, "work", ["solution": solution])
+            #expect(browser.page.status >= 400 && browser.page.location == nil)
+            #expect(try checks.checks("rd_gone").isEmpty)
+        }
+    }
+
+    /// Otherwise one backend could push out everyone who signs in.
+    @Test func checks_ofOneApp_replaceTheirOwn() async throws {
+        try await CheckFixture.with { checks in
+            var pending = checks.store.authorizations
+            pending.limits.checksOfApp = 4
+            let client = AuthorizationClient(
+                clientID: "com.juice.app", redirectURIs: [CheckFixture.redirect], isPublic: false)
+            let target = try #require(
+                AuthenticationRequestReader(issuer: PortalFixture.url).target(
+                    redirectURI: CheckFixture.redirect, mode: nil, state: nil, client: client))
+            let now = checks.fixture.now
+            func add(_ number: Int, of clientID: String) throws -> String {
+                let check = HostedCheck(
+                    decisionID: "rd_\(clientID)_\(number)", event: "sign_in",
+                    challenges: [.humanCheck], effort: 1)
+                return try pending.add(
+                    check, clientID: clientID, subject: nil, target: target, now: now)
+            }
+            let other = try add(0, of: "com.soda.app")
+            let handles = try (0..<9).map { try add($0, of: "com.juice.app") }
+            #expect(try pending.open(other, now: now) != nil)
+            #expect(try pending.open(handles[0], now: now) == nil)
+            #expect(try pending.open(handles[8], now: now) != nil)
         }
     }
 

@@ -114,7 +114,7 @@ struct RelayHostsTests {
         let folder = first.folder + "/mine"
         try first.run(["policy", "show", "--export", folder])
         for (name, old, new) in [
-            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"),
+            ("policy.yaml", "account.age_hours < 72 &&", "account.age_hours < 48 &&"),
             ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
         ] {
             let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)

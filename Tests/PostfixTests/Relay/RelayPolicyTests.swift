@@ -56,7 +56,8 @@ import Testing
         _ = try host(fixture) { $0["serving"] as? String == before }
         let folder = fixture.folder + "/mine"
         try fixture.run(["policy", "show", "--export", folder])
-        try replace(folder + "/policy.yaml", "account.age_hours < 72}", "account.age_hour < 72}")
+        try replace(
+            folder + "/policy.yaml", "account.age_hours < 72 &&", "account.age_hour < 72 &&")
         let refused = try ManagedProcess.run(
             fixture.program, ["policy", "activate", folder, "--config", fixture.configuration])
         #expect(refused.status == 1)
@@ -74,7 +75,8 @@ import Testing
         #expect(try activeHash(fixture) == before)
         try expectMail(fixture, address)
         // After the fix, it is used while the service runs.
-        try replace(folder + "/policy.yaml", "account.age_hour < 72}", "account.age_hours < 48}")
+        try replace(
+            folder + "/policy.yaml", "account.age_hour < 72 &&", "account.age_hours < 48 &&")
         try replace(folder + "/tests.yaml", "account.age_hours: 71", "account.age_hours: 47")
         let lines = try fixture.process.lines.count
         try fixture.run(["policy", "activate", folder])

@@ -8,7 +8,7 @@ import RiskPolicy
 
 /// A policy that an argument names.
 struct ReferredPolicy {
-    /// The name in messages: `risk-default 2026.4 (4d0c3f2a11aa)`, or with the folder.
+    /// The name in messages: `risk-default 2026.5 (4d0c3f2a11aa)`, or with the folder.
     let label: String
     let hash: String
     let candidate: PolicyCandidate

@@ -186,8 +186,13 @@ struct RelayHostsTests {
             traffic.check(expected: round * count)
             print("round \(round): \(traffic.summary)")
         }
-        for fixture in hosts.all { #expect(!fixture.sink.messages.isEmpty) }
-        for fixture in hosts.all { #expect(try fixture.postfix.queue().isEmpty) }
+        for fixture in hosts.all {
+            #expect(
+                !fixture.sink.messages.isEmpty,
+                "no mail went over it: \(traffic.refusals(of: fixture))\n\(fixture.postfix.logTail)"
+            )
+            #expect(try fixture.postfix.queue().isEmpty)
+        }
     }
 
     /// Sends messages over both hosts. During that time one `postern serve` is killed, then
@@ -382,6 +387,8 @@ private final class Traffic: Sendable {
     /// Messages, by their ids, that may have been accepted: the connection was lost after the final
     /// dot, before an answer came.
     private let unanswered = Watched<[String: Int]>([:])
+    /// Why attempts failed and how often, by the folder of the host.
+    private let reasons = Watched<[String: [String: Int]]>([:])
     private let hosts: Hosts
     private let sender: String
 
@@ -405,24 +412,37 @@ private final class Traffic: Sendable {
         Issue.record("message \(id) was never taken")
     }
 
+    /// The reasons for the message of a failed test.
+    func refusals(of fixture: RelayFixture) -> [String: Int] {
+        reasons.with { $0[fixture.folder] ?? [:] }
+    }
+
     private func attempt(_ fixture: RelayFixture, _ id: String, _ text: [UInt8]) -> Bool {
-        guard let client = try? fixture.postfix.connect() else { return false }
+        func fail(_ reason: String) -> Bool {
+            reasons.with { $0[fixture.folder, default: [:]][reason, default: 0] += 1 }
+            return false
+        }
+        let client: SMTPClient
+        do { client = try fixture.postfix.connect() } catch { return fail("\(error)") }
         defer { client.close() }
-        func positive(_ reply: SMTPServerReply) -> Bool {
+        func isPositive(_ reply: SMTPServerReply) -> Bool {
             if reply.code / 100 == 5 { Issue.record("a 5xx: \(reply)") }
             return reply.code / 100 == 2 || reply.code == 354
         }
         for line in [
             "EHLO client.test", "MAIL FROM:<\(sender)>", "RCPT TO:<\(hosts.address)>", "DATA",
         ] {
-            guard let reply = try? client.command(line), positive(reply) else { return false }
+            guard let reply = try? client.command(line) else {
+                return fail("lost after \(line.prefix(4))")
+            }
+            guard isPositive(reply) else { return fail("\(line.prefix(4)): \(reply)") }
         }
         guard (try? client.send(SMTPClient.stuffed(text))) != nil, let reply = try? client.reply()
         else {
             unanswered.with { $0[id, default: 0] += 1 }
-            return false
+            return fail("lost after the final dot")
         }
-        return positive(reply)
+        return isPositive(reply) || fail("final dot: \(reply)")
     }
 
     /// Nothing lost, nothing doubled, nothing unrewritten.

@@ -18,7 +18,9 @@ final class SignInStory {
         try signUp(browser)
         let address = try hide(browser)
         try write(browser, address)
+        try order(browser)
         try addPasskey(browser)
+        try stepUp(browser)
         try signInAgain(browser, address)
         try switchOff(browser)
         let complaints = try browser.complaints()
@@ -39,13 +41,7 @@ final class SignInStory {
         try browser.type(inbox, into: "#email")
         try browser.click("form[action='/me/sign-in'] button")
         check("it says where the code is", try browser.shows("h1", "Check your inbox"))
-        let message = try stage.fixture.arrival(for: inbox)
-        stage.show(message)
-        let text = Letter(message).readable.joined(separator: "\n")
-        guard let code = text.firstMatch(of: /[0-9]{3} [0-9]{3}/) else {
-            throw HarnessError("the message has no code")
-        }
-        try browser.type(String(code.output), into: "#code")
+        try browser.type(try code(number: 1), into: "#code")
         try browser.click("form[action='/me/sent'] button")
         check(
             "a passkey is offered, once",
@@ -81,8 +77,50 @@ final class SignInStory {
         check("it is the app's message", Letter(message).value("Subject") == "Your first juice")
     }
 
+    private func order(_ browser: Browser) throws {
+        Terminal.title("4. She orders a lot, and the app asks Postern whether that needs a check")
+        try browser.open(stage.juice)
+        try browser.click("#order")
+        check(
+            "the page of the check names the team",
+            try browser.shows("h1", "One more check for The Juice Company"))
+        try browser.click("[value=send]")
+        try browser.type(try code(number: 3), into: "#code")
+        try browser.click("[value=code]")
+        check(
+            "the app got a signed result, and took the order",
+            try browser.shows("#ordered", "mailed_code"))
+        // The account is proven now.
+        try browser.open(stage.juice)
+        try browser.click("#order")
+        check("the next order needs no check", try browser.shows("#ordered", "Ordered."))
+    }
+
+    /// The code in a message to Anna, which is shown.
+    private func code(number: Int) throws -> String {
+        let message = try stage.fixture.arrival(for: inbox, number: number)
+        stage.show(message)
+        let text = Letter(message).readable.joined(separator: "\n")
+        guard let code = text.firstMatch(of: /[0-9]{3} [0-9]{3}/) else {
+            throw HarnessError("the message has no code")
+        }
+        return String(code.output)
+    }
+
+    private func stepUp(_ browser: Browser) throws {
+        Terminal.title("6. The app wants a passkey before it shows where deliveries go")
+        try browser.open(stage.juice)
+        try browser.click("#delivery")
+        check("Postern asks for the passkey", try browser.shows("h1", "Sign in"))
+        try browser.click("[value=continue]")
+        check("she is back at the app", try browser.arrives(at: stage.juice + "/"))
+        check("the token says that it was a passkey", try browser.text("#acr") == "phr")
+        try browser.click("#delivery")
+        check("the app shows it", try browser.shows("#place", "12 Orchard Lane"))
+    }
+
     private func addPasskey(_ browser: Browser) throws {
-        Terminal.title("4. She adds a passkey")
+        Terminal.title("5. She adds a passkey")
         try browser.open(stage.postern + "/me/security")
         try browser.type("My laptop", into: "#name")
         try browser.click("#passkey-add button")
@@ -90,7 +128,7 @@ final class SignInStory {
     }
 
     private func signInAgain(_ browser: Browser, _ address: String) throws {
-        Terminal.title("5. She signs out, and in again by the passkey")
+        Terminal.title("7. She signs out, and in again by the passkey")
         try browser.open(stage.juice)
         try browser.click("#out")
         check("signed out of both, and back at the app", try browser.arrives(at: stage.juice + "/"))
@@ -104,7 +142,7 @@ final class SignInStory {
     }
 
     private func switchOff(_ browser: Browser) throws {
-        Terminal.title("6. She turns forwarding off")
+        Terminal.title("8. She turns forwarding off")
         try browser.open(stage.postern + "/me")
         try browser.click(".address-foot button")
         check("forwarding is off", try browser.shows("[role=status]", "Forwarding is off"))

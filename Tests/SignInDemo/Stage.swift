@@ -44,11 +44,17 @@ final class Stage: @unchecked Sendable {
         guard let secret = issued.first(where: { !$0.contains(" ") }) else {
             throw HarnessError("there is no secret")
         }
+        try fixture.run(["app", "redirect", "add", "juice", client, juice + "/checked"])
+        let keys = try fixture.run(["api-key", "issue", "juice", "--scope", "decisions:write"])
+        guard
+            let key = keys.split(whereSeparator: \.isNewline).first(where: { !$0.contains(" ") })
+        else { throw HarnessError("there is no key") }
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("app.py").path
         app = try ManagedProcess(try Self.python(), [script])
         let setup: [String: Any] = [
             "issuer": postern, "client_id": client, "client_secret": String(secret),
+            "api_key": String(key),
             "smtp_port": Int(fixture.postfix.port), "port": Int(port),
         ]
         app.writeInput(

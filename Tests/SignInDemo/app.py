@@ -1,6 +1,8 @@
 """A small app that signs its users in with Postern: a page and a backend, by Authlib.
 
-Reads a JSON object on standard input (issuer, client_id, client_secret, smtp_port), prints `listening on PORT`, and serves until it is
+A big order is checked before it is taken, and the address for deliveries is shown only to those who signed in with a passkey.
+
+Reads a JSON object on standard input (issuer, client_id, client_secret, api_key, smtp_port, port), prints `listening on PORT`, and serves until it is
 ended. It keeps its users in memory.
 """
 import html
@@ -13,7 +15,7 @@ import string
 import sys
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import requests
 from authlib.integrations.requests_client import OAuth2Session
@@ -25,7 +27,7 @@ os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 setup = json.loads(sys.stdin.readline())
 metadata = requests.get(setup["issuer"] + "/.well-known/openid-configuration", timeout=30).json()
 layout = string.Template(pathlib.Path(__file__).with_name("index.html").read_text())
-waiting, users = {}, {}
+waiting, users, checking = {}, {}, {}
 
 
 def client(state=None):
@@ -37,11 +39,14 @@ def client(state=None):
 class App(BaseHTTPRequestHandler):
     def do_GET(self):
         path = urlsplit(self.path).path
-        routes = {"/": self.home, "/sign-in": self.sign_in, "/back": self.back, "/sign-out": self.sign_out}
+        routes = {
+            "/": self.home, "/sign-in": self.sign_in, "/back": self.back, "/sign-out": self.sign_out,
+            "/checked": self.checked, "/delivery": self.delivery}
         routes.get(path, lambda: self.page("<p>There is no such page.</p>", 404))()
 
     def do_POST(self):
-        self.write() if self.path == "/write" and self.user else self.redirect("/")
+        routes = {"/write": self.write, "/order": self.order}
+        routes[self.path]() if self.path in routes and self.user else self.redirect("/")
 
     @property
     def cookie(self):
@@ -61,12 +66,14 @@ class App(BaseHTTPRequestHandler):
         self.page(
             f"<p>You are signed in. All that we know about you:</p><dl>{known}</dl>"
             '<form method="post" action="/write"><button id="write">Send me a message</button></form>'
+            '<form method="post" action="/order"><button id="order">Order a hundred bottles</button></form>'
+            '<p><a id="delivery" href="/delivery">Where they are delivered</a></p>'
             '<p><a id="out" href="/sign-out">Sign out</a></p>')
 
-    def sign_in(self):
+    def sign_in(self, **parameters):
         browser, nonce, verifier = secrets.token_urlsafe(16), secrets.token_urlsafe(16), secrets.token_urlsafe(48)
         url, state = client().create_authorization_url(
-            metadata["authorization_endpoint"], nonce=nonce, code_verifier=verifier)
+            metadata["authorization_endpoint"], nonce=nonce, code_verifier=verifier, **parameters)
         waiting[browser] = (state, nonce, verifier)
         self.redirect(url, browser)
 
@@ -87,6 +94,37 @@ class App(BaseHTTPRequestHandler):
         session = secrets.token_urlsafe(16)
         users[session] = dict(claims, id_token=token["id_token"])
         self.redirect("/", session)
+
+    # The whole integration of a check: from here …
+    def order(self):
+        state = secrets.token_urlsafe(16)
+        question = {
+            "event": "sensitive_action", "client_id": setup["client_id"], "sub": self.user["sub"],
+            "challenge": {"redirect_uri": f"{origin}/checked", "state": state}}
+        decision = requests.post(
+            setup["issuer"] + "/v1/decisions", json=question, headers={"Authorization": f"Bearer {setup['api_key']}"}, timeout=1).json()
+        if decision["decision"] == "allow":
+            return self.page('<p id="ordered">Ordered.</p><p><a href="/">Back</a></p>')
+        checking[self.cookie] = (state, decision["decision_id"])
+        self.redirect(decision["challenge_url"])
+
+    def checked(self):
+        answer = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        state, decision = checking.pop(self.cookie, (None, None))
+        if state is None or answer.get("state") != state or "check_result" not in answer:
+            return self.page('<p id="refused">Not ordered: the check was not passed.</p><p><a href="/">Back</a></p>')
+        keys = JsonWebKey.import_key_set(requests.get(metadata["jwks_uri"], timeout=30).json())
+        result = jwt.decode(answer["check_result"], keys, claims_options={
+            "iss": {"value": setup["issuer"]}, "aud": {"value": setup["client_id"]}, "decision_id": {"value": decision}, "outcome": {"value": "passed"}})
+        result.validate()
+        self.page(f'<p id="ordered">Ordered, after the check <code>{html.escape(result["method"])}</code>.</p><p><a href="/">Back</a></p>')
+    # … to here.
+
+    def delivery(self):
+        # A step up: who signed in by a code signs in once more, with a passkey (RFC 9470).
+        if not self.user or self.user.get("acr") != "phr":
+            return self.sign_in(acr_values="phr")
+        self.page('<p id="place">12 Orchard Lane.</p><p><a href="/">Back</a></p>')
 
     def sign_out(self):
         user = users.pop(self.cookie, {})

@@ -46,6 +46,6 @@ import Testing
         #expect(
             !EventType.notifications.contains(.sourceStopped)
                 && EventType.notifications.contains(.test))
-        #expect(EventType.supportedURIs.count == 13)
+        #expect(EventType.supportedURIs.count == 14)
     }
 }

@@ -1,4 +1,5 @@
-// Sign-in with a button: asks /auth/authorize in a popup, or leads there. docs/SIGN_IN.md says how to use it.
+// Sign-in with a button, and checks that decisions require: in a popup, or it leads there. docs/SIGN_IN.md and
+// docs/DECISIONS.md say how to use it.
 (() => {
   "use strict";
   const issuer = {{issuer}};
@@ -27,13 +28,8 @@
     return detail;
   };
 
-  const inPopup = (options) => {
-    // The answer goes to the origin of the redirect URI alone, so that no other page could get it.
-    if (new URL(options.redirectUri).origin !== location.origin) {
-      return Promise.reject({ error: "invalid_origin" });
-    }
-    const state = options.state || crypto.randomUUID();
-    const url = address({ ...options, state, responseMode: "web_message" });
+  // Opens a page of the issuer, and waits for its answer with this state.
+  const inPopup = (url, state, read) => {
     const popup = open(url, "postern-sign-in", "popup,width=480,height=720");
     if (!popup) return Promise.reject({ error: "popup_blocked" });
     const promise = new Promise((resolve, reject) => {
@@ -54,7 +50,7 @@
         } else if (response.error) {
           end(reject, { error: response.error, error_description: response.error_description });
         } else {
-          end(resolve, success(response));
+          end(resolve, read(response));
         }
       };
       // The message of a popup that closes may come after it closed.
@@ -72,7 +68,14 @@
     if (!options.clientId || !options.redirectUri) {
       return Promise.reject({ error: "invalid_request" });
     }
-    if (options.mode === "popup") return inPopup(options);
+    if (options.mode === "popup") {
+      // The answer goes to the origin of the redirect URI alone, so that no other page could get it.
+      if (new URL(options.redirectUri).origin !== location.origin) {
+        return Promise.reject({ error: "invalid_origin" });
+      }
+      const state = options.state || crypto.randomUUID();
+      return inPopup(address({ ...options, state, responseMode: "web_message" }), state, success);
+    }
     // Another page gets the answer, and has to know what it was asked with.
     if (!options.state) return Promise.reject({ error: "invalid_request" });
     location.assign(address(options));
@@ -95,6 +98,18 @@
       (detail) => tell("PosternSignInOnFailure", detail),
     );
     return result;
+  };
+
+  // A check that a decision requires: the server of the app got its address, and made the state.
+  const check = ({ challengeUrl, state, mode }) => {
+    if (!String(challengeUrl).startsWith(issuer + "/auth/begin?") || !state) {
+      return Promise.reject({ error: "invalid_request" });
+    }
+    if (mode === "popup") {
+      return inPopup(challengeUrl, state, ({ check_result }) => ({ check_result, state }));
+    }
+    location.assign(challengeUrl);
+    return new Promise(() => {});
   };
 
   const init = (options) => {
@@ -125,7 +140,7 @@
 
   const renderAll = () => document.querySelectorAll("#postern-sign-in, .postern-sign-in").forEach(render);
 
-  window.Postern = Object.freeze({ auth: Object.freeze({ init, signIn, render }) });
+  window.Postern = Object.freeze({ auth: Object.freeze({ init, signIn, check, render }) });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", renderAll);
   else renderAll();
 })();

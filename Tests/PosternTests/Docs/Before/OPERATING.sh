@@ -113,6 +113,10 @@ case "$first" in
     replace 'postern trace vgutqnhz .*' 'postern trace vgutqnhz --log /var/log/mail.log'
     replace 'news=[^ ]*' "$address"
     ;;
+"postern delivery read"*)
+    installation; juice
+    echo "Nov 28 09:00:02 mx postfix/smtp[2]: 4ZxQy31vT1z9: to=<someone@elsewhere.example>, relay=mx.elsewhere.example[192.0.2.30]:25, delay=1, delays=0/0/0/1, dsn=2.0.0, status=sent (250 OK)" >/var/log/mail.log
+    ;;
 "postern user find"*)
     installation; juice
     sub=$(command postern account list | cut -f1 | head -1)

@@ -251,7 +251,13 @@ import Testing
             challenge: "reauthenticate", initiatedAt: 1_600, passedAt: 1_700, failedAt: nil)
         let failed = CheckRecord(
             challenge: "email_code", initiatedAt: 1_500, passedAt: nil, failedAt: 1_550)
-        #expect(counts([failed, passed], after: 10).passed == 1)
+        let reported = counts([failed, passed], after: 10)
+        #expect(reported.passed == 1 && reported.observed == 0)
+        let seen = CheckRecord(
+            challenge: "email_code", method: .mailedCode, initiatedAt: 1_600, passedAt: 1_700,
+            failedAt: nil)
+        let both = counts([failed, passed, seen], after: 10)
+        #expect(both.passed == 1 && both.observed == 1 && both.observedRate == 1)
         #expect(counts([failed], after: 10).failed == 1)
     }
 

@@ -178,7 +178,8 @@ extension Backtest {
                 "", "outcomes for the \(Count.text(gone.asked)) who would no longer be asked",
             ]
             for (name, count) in [
-                ("passed", gone.passed), ("failed", gone.failed), ("abandoned", gone.abandoned),
+                ("passed", gone.passed), ("passed, observed", gone.observed),
+                ("failed", gone.failed), ("abandoned", gone.abandoned),
                 ("open", gone.open),
             ] where count > 0 {
                 lines.append(

@@ -2,12 +2,15 @@
 
 import RiskPolicy
 
-/// For a set of decisions: the teams' reports of the checks, and their labels for the people.
+/// For a set of decisions: the outcomes of the checks, seen by Postern or reported by the teams, and
+/// the teams' labels for the people.
 package struct OutcomeCounts: Sendable, Equatable {
     /// Decisions that required a check.
     package var asked = 0
     /// Of those: at least one check was passed.
     package var passed = 0
+    /// Of `passed`: Postern carried out a check that was passed. The teams reported the others.
+    package var observed = 0
     /// No check was passed, and at least one was reported as failed.
     package var failed = 0
     /// No check was begun, or no report came within an hour after one was begun.
@@ -26,6 +29,8 @@ package struct OutcomeCounts: Sendable, Equatable {
 
     /// Shares of `settled`, 0 … 1; nil if `settled` is 0.
     package var passRate: Double? { rate(passed) }
+    /// Share of `passed`; nil without passes.
+    package var observedRate: Double? { passed == 0 ? nil : Double(observed) / Double(passed) }
     package var failureRate: Double? { rate(failed) }
     package var abandonmentRate: Double? { rate(abandoned) }
 
@@ -44,8 +49,10 @@ package struct OutcomeCounts: Sendable, Equatable {
             return
         }
         asked += 1
-        if decision.checks.contains(where: { $0.passedAt != nil }) {
+        let passes = decision.checks.filter { $0.passedAt != nil }
+        if !passes.isEmpty {
             passed += 1
+            if passes.contains(where: { $0.source == .observed }) { observed += 1 }
         } else if decision.checks.contains(where: { $0.failedAt != nil }) {
             failed += 1
         } else if decision.checks.allSatisfy({ $0.failure(now: now) != nil }),

@@ -72,6 +72,7 @@ extension OutcomeCounts {
         var sum = left
         sum.asked += right.asked
         sum.passed += right.passed
+        sum.observed += right.observed
         sum.failed += right.failed
         sum.abandoned += right.abandoned
         sum.open += right.open

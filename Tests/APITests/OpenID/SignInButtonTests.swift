@@ -168,7 +168,7 @@ import Testing
     @Test func script_served_isSmallAndNamesItsIssuer() async throws {
         let answer = try await fixture().ask(.get, "/auth/sign-in.js")
         #expect(answer.headers[.contentType] == "text/javascript; charset=utf-8")
-        #expect(answer.body.count <= 5_000, "\(answer.body.count) octets")
+        #expect(answer.body.count <= 5_500, "\(answer.body.count) octets")
         #expect(
             answer.text.contains("const issuer = \"https://id.example\";")
                 && !answer.text.contains("{{"))

@@ -78,6 +78,81 @@ import Testing
         }
     }
 
+    @Test func signInScript_check_answersThePageThatOpenedIt() throws {
+        let stage = try AppStage()
+        defer { stage.end() }
+        let (browser, fixture) = (stage.browser, stage.fixture)
+        try browser.open(stage.app + "/popup.html")
+        try browser.click("#postern-sign-in button")
+        try browser.inPopup {
+            try stage.signIn()
+            try browser.click("[value=continue]")
+        }
+        #expect(try browser.shows("#outcome", "success"))
+        let subject = try #require(
+            try fixture.run(["account", "list"]).split(separator: "\t").first.map(String.init))
+        let key = try #require(
+            try fixture.run(["api-key", "issue", "juice", "--scope", "decisions:write"])
+                .split(whereSeparator: \.isNewline).first { !$0.contains(" ") })
+        struct Answer: Decodable {
+            let challengeUrl: String?
+        }
+        func decide(_ event: String) throws -> Answer {
+            let question = """
+                {"event": "\(event)", "client_id": "com.example.juice", "sub": "\(subject)", "challenge": \
+                {"redirect_uri": "\(stage.app)/back.html", "response_mode": "web_message", "state": "\(event)-1"}}
+                """
+            let answer = try ManagedProcess.run(
+                "/usr/bin/curl",
+                [
+                    "-sS", stage.postern + "/v1/decisions", "-H", "Authorization: Bearer \(key)",
+                    "-H", "Content-Type: application/json", "-d", question,
+                ])
+            let decoder = JSONDecoder()
+            decoder.keyDecodingStrategy = .convertFromSnakeCase
+            return try decoder.decode(Answer.self, from: Data(answer.output.utf8))
+        }
+        // The first one is the sign-up, of which nothing is known.
+        #expect(try decide("sign_in").challengeUrl == nil)
+        let link = try #require(try decide("sensitive_action").challengeUrl)
+        func check(_ url: String, state: String) throws {
+            _ = try browser.value(
+                """
+                document.querySelector("#outcome").textContent = "";
+                Postern.auth.check({challengeUrl: "\(url)", state: "\(state)", mode: "popup"}).then(
+                  (answer) => { document.querySelector("#outcome").textContent = "passed " + JSON.stringify(answer); },
+                  ({error}) => { document.querySelector("#outcome").textContent = "failed " + error; });
+                """)
+        }
+        for (url, state) in [("https://elsewhere.example/auth/begin?request=a", "a"), (link, "")] {
+            try check(url, state: state)
+            #expect(try browser.shows("#outcome", "failed invalid_request"))
+        }
+        try check(link, state: "sensitive_action-1")
+        try browser.inPopup {
+            #expect(try browser.shows("h1", "One more check for"))
+            try browser.click("[value=cancel]")
+        }
+        #expect(try browser.shows("#outcome", "failed access_denied"))
+
+        // The cancelled one is over. Another decision of the account has its own.
+        let other = try #require(try decide("upgrade").challengeUrl)
+        try check(other, state: "upgrade-1")
+        try browser.inPopup {
+            #expect(try browser.shows("h1", "One more check for"))
+            try browser.click("[value=send]")
+            let message = try fixture.arrival(for: "anna@home.example", number: 2)
+            let code = try #require(
+                message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)
+            ).output
+            #expect(try browser.shows("label[for=code]", ""))
+            try browser.type(String(code), into: "#code")
+            try browser.click("[value=code]")
+        }
+        #expect(try browser.shows("#outcome", #"passed {"check_result":"ey"#))
+        #expect(try browser.text("#outcome").contains(#""state":"upgrade-1"}"#))
+    }
+
     @Test func signInButton_closedPopupOrForeignOrigin_fails() throws {
         let stage = try AppStage()
         defer { stage.end() }

@@ -131,7 +131,8 @@ extension OutcomeCounts {
     /// As JSON.
     var members: Members {
         [
-            "asked": asked, "passed": passed, "failed": failed, "abandoned": abandoned,
+            "asked": asked, "passed": passed, "observed": observed, "failed": failed,
+            "abandoned": abandoned,
             "open": open, "legitimate": legitimate,
             "fraudulent": fraudulent,
         ]

@@ -44,12 +44,13 @@ struct PolicyStats: ParsableCommand {
         guard total.questions > 0 else { return print("No decisions\(words).") }
         func rates(_ counts: OutcomeCounts) -> [String] {
             [
-                Figures.percent(counts.passRate), Figures.percent(counts.failureRate),
+                Figures.percent(counts.passRate), Figures.percent(counts.observedRate),
+                Figures.percent(counts.failureRate),
                 Figures.percent(counts.abandonmentRate),
                 Count.text(counts.legitimate), Count.text(counts.fraudulent),
             ]
         }
-        let header = ["PASSED", "FAILED", "ABANDONED", "LEGITIMATE", "FRAUDULENT"]
+        let header = ["PASSED", "OBSERVED", "FAILED", "ABANDONED", "LEGITIMATE", "FRAUDULENT"]
         var rows: [[String]] = []
         for event in PolicyEvent.allCases {
             guard let counts = statistics.events[event.rawValue] else { continue }
@@ -90,7 +91,8 @@ struct PolicyStats: ParsableCommand {
         let all = statistics.total
         func rates(_ outcomes: OutcomeCounts) -> Members {
             [
-                "pass_rate": outcomes.passRate, "failure_rate": outcomes.failureRate,
+                "pass_rate": outcomes.passRate, "observed_rate": outcomes.observedRate,
+                "failure_rate": outcomes.failureRate,
                 "abandonment_rate": outcomes.abandonmentRate, "outcomes": outcomes.members,
             ]
         }

@@ -171,6 +171,10 @@ package struct StatusReport: Encodable, Sendable {
     package static let queueRemedy: Remedy =
         "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
+    /// The remedy if Postfix's log cannot be read.
+    package static let logRemedy: Remedy =
+        "name Postfix's log in delivery.log, let the user of postern serve read it (on Debian: add the user to the group adm), and restart postern serve"
+
     /// Seconds after which removed rows should be deleted: a large team takes minutes.
     package static let removalTime: Int64 = 3600
 
@@ -238,6 +242,12 @@ package struct StatusReport: Encodable, Sendable {
             warn(
                 "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble)",
                 queueRemedy)
+        }
+        for host in running {
+            guard let trouble = host.snapshot?.logTrouble else { continue }
+            warn(
+                "\(host.host) cannot read in Postfix's log what became of forwards: \(trouble)",
+                logRemedy)
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }

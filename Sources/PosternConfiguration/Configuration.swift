@@ -36,6 +36,8 @@ package struct Configuration: Sendable {
     package let limits: Limits
     /// The limits at which forwarding to an inbox is suspended; nil for never.
     package let suspension: Suspension?
+    /// Postfix's log, an absolute path; nil if the service reads none.
+    package let deliveryLogPath: String?
     /// The thresholds of the limit by consequence; nil for no limit.
     package let delivery: Delivery?
     package let dns: DNSSettings
@@ -271,6 +273,7 @@ package struct Configuration: Sendable {
         func threshold(_ key: ConfigurationKey) -> Int? {
             integer(key) == 0 ? nil : integer(key)
         }
+        deliveryLogPath = text(.deliveryLog).isEmpty ? nil : path(.deliveryLog)
         delivery =
             text(.deliveryLimit) == "off"
             ? nil

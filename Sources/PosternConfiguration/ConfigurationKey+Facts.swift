@@ -162,6 +162,11 @@ extension ConfigurationKey {
                 .integer(1...90), .value(.integer(14)), live: true,
                 "The window in days for both, including today: the time that a bounce may take with the default return_path_days."
             )
+        case .deliveryLog:
+            Facts(
+                .text, .absent,
+                "Postfix's log on this host, as in /var/log/mail.log: postern serve reads in it which forwards were delivered, and which wait. "
+                    + "Its user must be able to read it (on Debian: the group adm).")
         case .deliveryLimit:
             Facts(
                 .choice(["on", "off"]), .value(.text("on")), live: true,

@@ -36,6 +36,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case suspensionPercent = "suspension.percent"
     case suspensionDays = "suspension.days"
 
+    case deliveryLog = "delivery.log"
     case deliveryLimit = "delivery.limit"
     case deliveryUsers = "delivery.users"
     case deliveryMessages = "delivery.messages"

@@ -35,7 +35,7 @@ import Testing
         /// changes the counters in between.
         func serve(
             pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false,
-            queueTrouble: String? = nil,
+            queueTrouble: String? = nil, logTrouble: String? = nil,
             certificateTrouble: String? = nil, clockAhead: Double = 0,
             _ count: (ServiceMetrics) -> Void
         ) throws {
@@ -51,6 +51,7 @@ import Testing
             count(metrics)
             var last = maker.snapshot(now: end + 2)
             last.queueTrouble = queueTrouble
+            last.logTrouble = logTrouble
             last.certificateTrouble = certificateTrouble
             last.clockAhead = clockAhead
             try report(last, pid, nil, end + 2)
@@ -250,6 +251,26 @@ import Testing
         #expect(
             check.verdict == .warning && check.sentence.contains("Permission denied")
                 && check.remedy?.text.contains("postdrop") == true)
+    }
+
+    @Test func postfixLog_unreadable_isReportedWithReason() throws {
+        let opened = try Opened()
+        let trouble = "/var/log/mail.log: Permission denied"
+        try opened.serve(
+            pid: 10, from: Self.now - 60, to: Self.now - 2, logTrouble: trouble
+        ) { _ in }
+        let told = try opened.report().warnings.map(\.text).filter { $0.contains(trouble) }
+        #expect(
+            told.count == 1 && told[0].contains("mx1 ") && told[0].contains("group adm"), "\(told)")
+        var facts = LocalFacts()
+        #expect(!LocalChecks.judge(facts).contains { $0.name.kind == .postfixLog })
+        facts.postfixLog = ("/var/log/mail.log", nil)
+        #expect(
+            LocalChecks.judge(facts).first { $0.name.kind == .postfixLog }?.verdict == .ok)
+        facts.postfixLog = ("/var/log/mail.log", trouble)
+        let check = try #require(
+            LocalChecks.judge(facts).first { $0.name.kind == .postfixLog })
+        #expect(check.verdict == .warning && check.sentence.contains(trouble))
     }
 
     @Test func certificate_thatCannotBeUsed_needsCare() throws {

@@ -82,4 +82,53 @@ import Testing
         #expect(figures["other"]?["forwarded"] == 0, "\(figures)")
         #expect(try !fixture.run(["delivery", "show"]).contains("home.example"))
     }
+
+    @Test func serve_withALog_countsResultsAcrossARestart() throws {
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options { $0.settings["delivery.log"] = "mail.log" })
+        defer { fixture.stop() }
+        let log = fixture.folder + "/postern/mail.log"
+        var written = 0
+        func write() throws {
+            let lines = fixture.postfix.logLines
+            let new = lines.dropFirst(written).map { $0 + "\n" }.joined()
+            written = lines.count
+            if !FileManager.default.fileExists(atPath: log) {
+                try Data().write(to: URL(filePath: log))
+            }
+            let handle = try FileHandle(forWritingTo: URL(filePath: log))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data(new.utf8))
+            try handle.close()
+        }
+        func send(_ number: Int) throws {
+            #expect(
+                try fixture.send(
+                    from: "bounce@juice.example", to: [address],
+                    RelayFixtures.message(to: address, id: "\(number)@juice.example")
+                ).data?.code == 250)
+            _ = try fixture.arrival(for: "anna@home.example")
+            #expect(
+                Self.eventually {
+                    fixture.postfix.log.split(separator: "status=sent").count > number
+                })
+            try write()
+        }
+        func isDelivered(_ count: Int) throws -> Bool {
+            try Self.figures(fixture).values.contains { $0["delivered"] == count }
+        }
+        // Without a log, status says so, and mail flows.
+        #expect(
+            try Self.eventually {
+                try ManagedProcess.run(
+                    fixture.program, ["status", "--config", fixture.configuration]
+                ).output.contains("No such file or directory")
+            })
+        try send(1)
+        #expect(try Self.eventually { try isDelivered(1) })
+        try fixture.end()
+        try fixture.serve()
+        try send(2)
+        #expect(try Self.eventually { try isDelivered(2) })
+    }
 }

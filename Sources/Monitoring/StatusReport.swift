@@ -69,9 +69,10 @@ package struct StatusReport: Encodable, Sendable {
             try store.teams.accountCount(team.id)
         }.reduce(0, +)
         removals = try store.removals.backlog()
-        notes = try store.inboxes.returned(since: now - Self.noteWindow).map {
-            "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
-        }
+        notes =
+            try store.inboxes.returned(since: now - Self.noteWindow).map {
+                "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
+            } + Self.warmUp(store, now)
         warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }
 
@@ -164,6 +165,16 @@ package struct StatusReport: Encodable, Sendable {
                     ? "ask the team to stop; it ends by itself when the figures recover (\(.showDelivery, limit.team)), or run \(.allowDelivery, limit.team, limit.provider.description)"
                     : "ask the team to send less; it ends by itself when the figures recover: \(.showDelivery, limit.team)"
             )
+        }
+    }
+
+    /// New hosts whose mail to a provider waits today.
+    private static func warmUp(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
+        let today = Day.number(now)
+        return try store.deliveries.warmUpCounts(day: today).filter { $0.deferred > 0 }.map {
+            "\($0.host) is new (delivery.warm_up): the \($0.messages) messages of today to \($0.provider) have left, and further ones were "
+                + "deferred \(Count.text($0.deferred, "time")); they wait at the senders (451), until the ceiling rises in "
+                + duration((today + 1) * 86_400 - now)
         }
     }
 

@@ -203,6 +203,12 @@ extension ConfigurationKey {
                 beyond: .tryLater(code: 451, enhanced: "4.7.1"), live: true,
                 "Messages an hour of a slowed team to the provider; the senders keep the rest and try again."
             )
+        case .deliveryWarmUp:
+            Facts(
+                .day, .value(.text("off")), live: true,
+                "The day (UTC) on which this host begins to send, as in 2026-11-30, or off: for 20 days it forwards only so many messages a day to "
+                    + "each family of providers (451 4.4.5 beyond), each day half more. Providers defer or refuse a new host that sends much at once."
+            )
         case .dnsServers:
             Facts(
                 .nameServers, .value(.list([])), live: true,

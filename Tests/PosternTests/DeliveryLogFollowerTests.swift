@@ -80,8 +80,10 @@ import Testing
 
         var delivered: Int {
             get throws {
-                try installation.store.deliveries.figures(since: 0).first { $0.provider == .google }?
-                    .count(.delivered) ?? 0
+                try installation.store.deliveries.figures(since: 0).first {
+                    $0.provider == .google
+                }?
+                .count(.delivered) ?? 0
             }
         }
     }

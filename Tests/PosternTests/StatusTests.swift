@@ -273,6 +273,24 @@ import Testing
         #expect(check.verdict == .warning && check.sentence.contains(trouble))
     }
 
+    @Test func warmUp_mailWaits_isANoteUntilMidnight() throws {
+        let opened = try Opened()
+        let day = Self.now / 86_400
+        let deliveries = opened.installation.store.deliveries
+        for _ in 0..<3 {
+            _ = try deliveries.reserveWarmUp(
+                host: "mx1", provider: .google, day: day, ceiling: 1)
+        }
+        _ = try deliveries.reserveWarmUp(host: "mx1", provider: .apple, day: day, ceiling: 1)
+        let notes = try opened.report().notes
+        #expect(notes.count == 1)
+        let left = StatusReport.duration((day + 1) * 86_400 - Self.now)
+        #expect(
+            notes.first?.contains("mx1 is new (delivery.warm_up)") == true
+                && notes.first?.contains("deferred 2 times") == true
+                && notes.first?.hasSuffix("in \(left)") == true, "\(notes)")
+    }
+
     @Test func certificate_thatCannotBeUsed_needsCare() throws {
         let opened = try Opened()
         let trouble = "/etc/x.pem: the certificate has expired"

@@ -92,6 +92,17 @@ CREATE TABLE delivery_standings (
     PRIMARY KEY (team_id, provider)
 ) {clustered};
 
+-- Forwards of new hosts (`WarmUp`), by name of the host, family of providers and day (since 1970). `deferred`: how often one had to
+-- wait.
+CREATE TABLE warm_up_counts (
+    host TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    day {int} NOT NULL,
+    messages {int} NOT NULL,
+    deferred {int} NOT NULL,
+    PRIMARY KEY (host, provider, day)
+) {clustered};
+
 -- Logs of Postfix, and how many octets of each were counted. `mark`: a hash of the first line.
 CREATE TABLE delivery_logs (
     mark {bytes} NOT NULL,

@@ -38,6 +38,8 @@ package struct StatusReport: Encodable, Sendable {
     package var warnings: [Trouble]
     /// Sentences about events of the last days that need no action.
     package let notes: [String]
+    /// The latest reports of providers about hosts and domains, of the last two weeks.
+    package let reports: [ProviderReports]
     /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
 
@@ -73,8 +75,15 @@ package struct StatusReport: Encodable, Sendable {
             try store.inboxes.returned(since: now - Self.noteWindow).map {
                 "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
             } + Self.warmUp(store, now)
-        warnings = try Self.warnings(installation, hosts, minutes + recent, now)
+        let summaries = try store.deliveries.summaries(since: Day.number(now) - Self.reportDays)
+        reports = summaries.map(ProviderReports.init)
+        warnings =
+            try Self.warnings(installation, hosts, minutes + recent, now)
+            + summaries.compactMap(ProviderReports.trouble)
     }
+
+    /// Days for which a provider's figures are shown.
+    private static let reportDays: Int64 = 14
 
     /// Seconds of the last hour.
     package static let hour: Int64 = 3600

@@ -46,9 +46,16 @@ package struct CivilDate: Sendable, Hashable {
             digits.allSatisfy({ $0.allSatisfy(\.isASCIIDigit) })
         else { return nil }
         let numbers = digits.map { $0.reduce(0) { $0 * 10 + Int64($1) - 0x30 } }
-        let days = days(numbers[0], numbers[1], numbers[2])
-        let date = CivilDate(daysSince1970: days)
-        return [date.year, date.month, date.day] == numbers ? days : nil
+        return checkedDays(numbers[0], numbers[1], numbers[2])
+    }
+
+    /// Days since 1970-01-01; nil for a day that does not exist.
+    package static func checkedDays(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64? {
+        guard (0...9999).contains(year), (1...12).contains(month), (1...31).contains(day) else {
+            return nil
+        }
+        let days = days(year, month, day)
+        return CivilDate(daysSince1970: days).day == day ? days : nil
     }
 }
 

@@ -273,6 +273,35 @@ import Testing
         #expect(check.verdict == .warning && check.sentence.contains(trouble))
     }
 
+    @Test func reports_ofProviders_areShownAndBadOnesNeedCare() throws {
+        let opened = try Opened()
+        let day = Self.now / 86_400
+        func add(_ source: ReportSource, _ subject: String, _ figures: [String: String]) throws {
+            _ = try opened.installation.store.deliveries.add(
+                figures.map {
+                    ProviderFigure(
+                        source: source, reporter: "Reporter", subject: subject, day: day - 1,
+                        name: $0.key, value: $0.value)
+                })
+        }
+        try add(.tls, "relay.example", ["sessions": "1000", "failures": "1"])
+        try add(.postmaster, "relay.example", ["spam_rate": "0.0029"])
+        try add(.networkData, "192.0.2.1", ["filter result": "GREEN", "trap hits": "0"])
+        func told() throws -> [String] {
+            try opened.report().warnings.map(\.text).filter { $0.contains("Reporter") }
+        }
+        #expect(try told().isEmpty)
+        let reports = try opened.report().reports
+        #expect(reports.map(\.source) == ["snds", "postmaster", "tls"])
+        #expect(
+            reports.last?.line.hasSuffix(": failures 1, sessions 1000") == true, "\(reports)")
+        try add(.tls, "relay.example", ["sessions": "90", "failures": "10"])
+        try add(.postmaster, "relay.example", ["spam_rate": "0.003"])
+        try add(.networkData, "192.0.2.1", ["filter result": "RED", "trap hits": "0"])
+        try add(.networkData, "192.0.2.2", ["filter result": "GREEN", "trap hits": "2"])
+        #expect(try told().count == 4)
+    }
+
     @Test func warmUp_mailWaits_isANoteUntilMidnight() throws {
         let opened = try Opened()
         let day = Self.now / 86_400

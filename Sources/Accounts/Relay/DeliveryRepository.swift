@@ -87,6 +87,7 @@ package struct DeliveryRepository: Sendable {
                 """)
             // A host has a row a day for each family at most.
             try connection.run("DELETE FROM warm_up_counts WHERE day < \(Day.number(time))")
+            try connection.run("DELETE FROM provider_figures WHERE day < \(Day.number(time))")
             // The steps end when fewer rows than the limit were deleted.
             return max(results, marks, logs)
         }

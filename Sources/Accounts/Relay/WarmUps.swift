@@ -62,8 +62,10 @@ extension DeliveryRepository {
     package func wouldReserveWarmUp(
         host: String, provider: ProviderFamily, day: Int64, ceiling: Int
     ) throws(StoreFailure) -> Bool {
-        try warmUpCounts(day: day).first { $0.host.hasSameOctets(as: host) && $0.provider == provider }
-            .map { $0.messages < ceiling } ?? true
+        try warmUpCounts(day: day).first {
+            $0.host.hasSameOctets(as: host) && $0.provider == provider
+        }
+        .map { $0.messages < ceiling } ?? true
     }
 
     /// The counts of a day (since 1970, UTC), of all hosts.

@@ -72,7 +72,7 @@ extension DeliveryCommand {
         }
 
         /// The files of a folder, the oldest first, or the file itself.
-        private static func paths(_ path: String) throws -> [String] {
+        static func paths(_ path: String) throws -> [String] {
             var status = stat()
             guard path != "-", stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
                 return [path]

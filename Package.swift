@@ -355,9 +355,9 @@ let package = Package(
             name: "Administration",
             dependencies: [
                 "Accounts", "CEL", "Database", "Decisions", "Declaration", "Events",
-                "InternetMessage", "MailCrypto",
+                "InternetMessage", "MailAuth", "MailCrypto",
                 "Monitoring", "PosternConfiguration", "PosternPostgres", "PosternSQLite", "Relay",
-                "RiskPolicy", "SignIn",
+                "RelayCore", "RiskPolicy", "SignIn",
                 "Support",
             ], swiftSettings: strict),
         .target(
@@ -498,7 +498,7 @@ let package = Package(
                 "StoreTesting", "Support",
                 "TestSupport", "WebAuthn", logging,
             ],
-            swiftSettings: strict),
+            exclude: ["Vectors"], swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [

@@ -15,7 +15,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
     // Postfix.
     case postfix, postfixSetting, postfixService, postfixOwner, postfixHeaderCheck, postfixBypass,
         postfixConflict, postfixFilter,
-        postfixQueue
+        postfixQueue, postfixLog
     case certificate, probe, probeReply, probeBounce, probeDSN, probeQueue, parkedMail
     // The host and its relay domains, as others see them.
     case dns, address, ptr, blockList, warmUp, mx, spf, dkim, dmarc, dmarcTags, dmarcReports,
@@ -98,6 +98,8 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
             Facts("postfix filter", "the other milters in Postfix's configuration answer")
         case .postfixQueue:
             Facts("postfix queue", "it can be read, and contains no mail that was not rewritten")
+        case .postfixLog:
+            Facts("postfix log", "the file that `delivery.log` names can be read")
         case .certificate:
             Facts("certificate", "that of Postfix names this host, and is valid for two weeks more")
         case .probe: Facts("probe", "messages of the doctor's own can be sent through Postfix")

@@ -89,6 +89,9 @@ package struct LocalFacts: Sendable {
     package var removals: [String] = []
     /// Streams without delivery because their receivers are private.
     package var receivers: [Trouble] = []
+    /// The file that `delivery.log` names, and the reason why it cannot be read; nil if none is
+    /// named.
+    package var postfixLog: (path: String, trouble: String?)?
     /// Events of each team that Postern gave up.
     package var parkedEvents: [Trouble] = []
     /// Hosts that use another policy than the active one, because the active one does not load
@@ -116,6 +119,7 @@ package enum LocalChecks {
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts), userPage(facts)]
             .compactMap { $0 }
             + facts.removals.map { .warning(.removals, $0, remedy: StatusReport.removalRemedy) }
+            + [postfixLog(facts)].compactMap { $0 }
             + facts.receivers.map { .warning(.receivers, $0.sentence, remedy: $0.remedy) }
             + facts.parkedEvents.map { .warning(.parkedEvents, $0.sentence, remedy: $0.remedy) }
     }
@@ -291,6 +295,15 @@ package enum LocalChecks {
                 .filter, "\(facts.socket): \(what). Mail waits at its senders",
                 remedy: "start postern serve; its log says what prevents it from running")
         }
+    }
+
+    private static func postfixLog(_ facts: LocalFacts) -> Check? {
+        guard let (path, trouble) = facts.postfixLog else { return nil }
+        guard let trouble else { return .ok(.postfixLog, "\(path) can be read") }
+        return .warning(
+            .postfixLog,
+            "Postern does not count what became of forwards: \(trouble)",
+            remedy: StatusReport.logRemedy)
     }
 
     private static func copies(_ facts: LocalFacts) -> Check? {

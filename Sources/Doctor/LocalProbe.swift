@@ -49,6 +49,9 @@ package enum LocalProbe {
         facts.databasePath = "\(configuration.database)"
         facts.isOnServer = configuration.database.path == nil
         facts.socket = configuration.milter.socket
+        facts.postfixLog = configuration.deliveryLogPath.map { path in
+            (path, access(path, R_OK) == 0 ? nil : "\(path): \(String(cString: strerror(errno)))")
+        }
         if !isBeforeStart {
             askService(&facts, configuration)
             facts.isClockKept = ClockKeeper.ask()
@@ -145,6 +148,7 @@ package enum LocalProbe {
             facts.removals = try StatusReport.removals(store, now)
             facts.receivers = try StatusReport.receivers(store)
             facts.parkedEvents = try StatusReport.parkedEvents(store)
+            try examineLog(&facts, store, here: configuration.hostname, now: now)
             // PostgreSQL has no such check for clients; its tool for this is pg_amcheck.
             if facts.unchecked == nil, configuration.database.path != nil {
                 facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter {
@@ -176,6 +180,17 @@ extension LocalProbe {
             report.snapshot.map { (host: report.entry.host, ahead: $0.clockAhead) }
         }
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
+    }
+
+    /// The service's user may read other files than this process, so a running service decides.
+    private static func examineLog(
+        _ facts: inout LocalFacts, _ store: Store, here: String, now: Int64
+    ) throws {
+        let snapshots = try ServiceReport.all(store, now: now).filter {
+            $0.isRunning && $0.entry.host == here
+        }.compactMap(\.snapshot)
+        guard !snapshots.isEmpty else { return }
+        facts.postfixLog?.trouble = snapshots.compactMap(\.logTrouble).first
     }
 
     /// Policies in force that are missing or do not load with this program, and hosts that use

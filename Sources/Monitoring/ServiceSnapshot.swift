@@ -37,6 +37,9 @@ package struct ServiceSnapshot: Codable, Sendable {
     /// The reason why the number is not known; nil if it is known, or the queue was not examined
     /// yet.
     package var queueTrouble: String?
+    /// The reason why the log that `delivery.log` names cannot be read; nil if it can, or none is
+    /// named.
+    package var logTrouble: String?
     /// The reason why HTTP clients cannot connect, or should not trust the certificate; nil if they
     /// can.
     package var certificateTrouble: String?

@@ -38,6 +38,8 @@ package struct StatusReport: Encodable, Sendable {
     package var warnings: [Trouble]
     /// Sentences about events of the last days that need no action.
     package let notes: [String]
+    /// The latest reports of providers about hosts and domains, of the last two weeks.
+    package let reports: [ProviderReports]
     /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
 
@@ -69,11 +71,19 @@ package struct StatusReport: Encodable, Sendable {
             try store.teams.accountCount(team.id)
         }.reduce(0, +)
         removals = try store.removals.backlog()
-        notes = try store.inboxes.returned(since: now - Self.noteWindow).map {
-            "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
-        }
-        warnings = try Self.warnings(installation, hosts, minutes + recent, now)
+        notes =
+            try store.inboxes.returned(since: now - Self.noteWindow).map {
+                "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
+            } + Self.warmUp(store, now)
+        let summaries = try store.deliveries.summaries(since: Day.number(now) - Self.reportDays)
+        reports = summaries.map(ProviderReports.init)
+        warnings =
+            try Self.warnings(installation, hosts, minutes + recent, now)
+            + summaries.compactMap(ProviderReports.trouble)
     }
+
+    /// Days for which a provider's figures are shown.
+    private static let reportDays: Int64 = 14
 
     /// Seconds of the last hour.
     package static let hour: Int64 = 3600
@@ -167,9 +177,23 @@ package struct StatusReport: Encodable, Sendable {
         }
     }
 
+    /// New hosts whose mail to a provider waits today.
+    private static func warmUp(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
+        let today = Day.number(now)
+        return try store.deliveries.warmUpCounts(day: today).filter { $0.deferred > 0 }.map {
+            "\($0.host) is new (delivery.warm_up): the \($0.messages) messages of today to \($0.provider) have left, and further ones were "
+                + "deferred \(Count.text($0.deferred, "time")); they wait at the senders (451), until the ceiling rises in "
+                + duration((today + 1) * 86_400 - now)
+        }
+    }
+
     /// The remedy if Postfix's queue cannot be read.
     package static let queueRemedy: Remedy =
         "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
+
+    /// The remedy if Postfix's log cannot be read.
+    package static let logRemedy: Remedy =
+        "name Postfix's log in delivery.log, let the user of postern serve read it (on Debian: add the user to the group adm), and restart postern serve"
 
     /// Seconds after which removed rows should be deleted: a large team takes minutes.
     package static let removalTime: Int64 = 3600
@@ -238,6 +262,12 @@ package struct StatusReport: Encodable, Sendable {
             warn(
                 "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble)",
                 queueRemedy)
+        }
+        for host in running {
+            guard let trouble = host.snapshot?.logTrouble else { continue }
+            warn(
+                "\(host.host) cannot read in Postfix's log what became of forwards: \(trouble)",
+                logRemedy)
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }

@@ -36,6 +36,10 @@ package struct Configuration: Sendable {
     package let limits: Limits
     /// The limits at which forwarding to an inbox is suspended; nil for never.
     package let suspension: Suspension?
+    /// Postfix's log, an absolute path; nil if the service reads none.
+    package let deliveryLogPath: String?
+    /// The first day (since 1970, UTC) of this host's warm-up; nil for none.
+    package let warmUpDay: Int64?
     /// The thresholds of the limit by consequence; nil for no limit.
     package let delivery: Delivery?
     package let dns: DNSSettings
@@ -271,6 +275,8 @@ package struct Configuration: Sendable {
         func threshold(_ key: ConfigurationKey) -> Int? {
             integer(key) == 0 ? nil : integer(key)
         }
+        deliveryLogPath = text(.deliveryLog).isEmpty ? nil : path(.deliveryLog)
+        warmUpDay = CivilDate.days(text(.deliveryWarmUp))
         delivery =
             text(.deliveryLimit) == "off"
             ? nil

@@ -162,6 +162,11 @@ extension ConfigurationKey {
                 .integer(1...90), .value(.integer(14)), live: true,
                 "The window in days for both, including today: the time that a bounce may take with the default return_path_days."
             )
+        case .deliveryLog:
+            Facts(
+                .text, .absent,
+                "Postfix's log on this host, as in /var/log/mail.log: postern serve reads in it which forwards were delivered, and which wait. "
+                    + "Its user must be able to read it (on Debian: the group adm).")
         case .deliveryLimit:
             Facts(
                 .choice(["on", "off"]), .value(.text("on")), live: true,
@@ -197,6 +202,12 @@ extension ConfigurationKey {
                 .integer(1...1_000_000), .value(.integer(100)),
                 beyond: .tryLater(code: 451, enhanced: "4.7.1"), live: true,
                 "Messages an hour of a slowed team to the provider; the senders keep the rest and try again."
+            )
+        case .deliveryWarmUp:
+            Facts(
+                .day, .value(.text("off")), live: true,
+                "The day (UTC) on which this host begins to send, as in 2026-11-30, or off: for 20 days it forwards only so many messages a day to "
+                    + "each family of providers (451 4.4.5 beyond), each day half more. Providers defer or refuse a new host that sends much at once."
             )
         case .dnsServers:
             Facts(

@@ -36,6 +36,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case suspensionPercent = "suspension.percent"
     case suspensionDays = "suspension.days"
 
+    case deliveryLog = "delivery.log"
     case deliveryLimit = "delivery.limit"
     case deliveryUsers = "delivery.users"
     case deliveryMessages = "delivery.messages"
@@ -43,6 +44,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case deliveryRefusals = "delivery.refusals_per_thousand"
     case deliveryHoldFactor = "delivery.hold_factor"
     case deliverySlowedPerHour = "delivery.slowed_per_hour"
+    case deliveryWarmUp = "delivery.warm_up"
 
     case dnsServers = "dns.servers"
     case dnsTimeoutMilliseconds = "dns.timeout_ms"

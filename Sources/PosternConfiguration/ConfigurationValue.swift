@@ -141,6 +141,8 @@ enum ValueKind: Sendable {
     /// A page (`https://…`, `http://…`) or a mail address (`mailto:…`): at most 2,000 octets of
     /// ASCII.
     case link
+    /// A date, as in 2026-11-30, or `off`.
+    case day
 
     /// A description of the accepted values, in a few words.
     var text: String {
@@ -166,6 +168,7 @@ enum ValueKind: Sendable {
         case .endpoint: "`HOST:PORT`"
         case .webAddress: "`https://HOST`"
         case .link: "`https://…` or `mailto:…`"
+        case .day: "a date or `off`"
         }
     }
 
@@ -305,6 +308,12 @@ enum ValueKind: Sendable {
             for (scheme, port) in [("https://", ":443"), ("http://", ":80")]
             where text.hasPrefix(scheme) && text.hasSuffix(port) {
                 text.removeLast(port.utf8.count)
+            }
+            return .text(text)
+        case .day:
+            let text = try scalar(raw)
+            guard text.hasSameOctets(as: "off") || CivilDate.days(text) != nil else {
+                throw Complaint(message: "must be a date, as in 2026-11-30, or off")
             }
             return .text(text)
         case .link:

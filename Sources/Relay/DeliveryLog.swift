@@ -35,10 +35,14 @@ package struct DeliveryLog: Sendable {
     private var clock: LogClock
     private var reader: DeliveryLogReader
 
-    /// - Parameter now: seconds since 1970.
+    /// - Parameters:
+    ///   - keys: the keys in use; nil for those that the installation was opened with.
+    ///   - now: seconds since 1970.
     /// - Returns: nil if the token keys cannot be used.
-    package init?(_ installation: Installation, now: @escaping @Sendable () -> Int64) {
-        guard let keys = TokenKeys(installation.keys.token) else { return nil }
+    package init?(
+        _ installation: Installation, keys: KeyRing? = nil, now: @escaping @Sendable () -> Int64
+    ) {
+        guard let keys = TokenKeys((keys ?? installation.keys).token) else { return nil }
         store = installation.store
         clock = LogClock(now: now)
         let configuration = installation.configuration
@@ -63,28 +67,84 @@ package struct DeliveryLog: Sendable {
     /// Begins another log. Messages that are in the queue stay known.
     package mutating func begin() { place = Place() }
 
+    /// Continues with other keys. Messages that are in the queue stay known.
+    /// - Returns: false if they cannot be used; the former ones stay in use.
+    package mutating func use(_ keys: KeyRing) -> Bool {
+        guard let keys = TokenKeys(keys.token) else { return false }
+        reader.use(TokenMint(keys: keys))
+        return true
+    }
+
     /// Reads a file from its beginning, or from the known place, to its end.
     package mutating func read(file: Int32) throws -> Summary {
         var summary = Summary()
-        if place.mark == nil {
-            var first = [UInt8](repeating: 0, count: Self.lineLimit)
-            let count = pread(file, &first, first.count, 0)
-            if count > 0, let end = first[..<count].firstIndex(of: 0x0A) {
-                try recognise(first[..<end])
-                var status = stat()
-                if fstat(file, &status) == 0, place.known <= status.st_size {
-                    // Begins in the middle of a line, which is then not a whole one.
-                    place.start = max(0, place.known - Self.context)
-                    place.isSkipping = place.start > 0
-                    lseek(file, off_t(place.start), SEEK_SET)
-                } else {
-                    place.known = 0
-                }
-            }
-        }
-        while let block = try Self.block(file), !block.isEmpty { try take(block, &summary) }
-        try write(&summary)
+        while try !read(file: file, blocks: .max, &summary) {}
         return summary
+    }
+
+    /// Reads some of a file, from its beginning or from the known place. After an error it can be
+    /// called again.
+    /// - Parameter blocks: how many are read at most, of 256 KiB each.
+    /// - Returns: whether the end was reached.
+    package mutating func read(
+        file: Int32, blocks: Int, _ summary: inout Summary
+    ) throws -> Bool {
+        // The store may have been away: what is counted is written before more is read.
+        try write(&summary)
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw DeliveryLogFailure(code: errno) }
+        if place.mark != nil, Int64(status.st_size) < place.start + Int64(place.rest.count) {
+            // Truncated, and written from its beginning again.
+            begin()
+        }
+        if place.mark == nil {
+            guard let mark = try Self.mark(file: file) else { return true }
+            place = Place()
+            place.known = try store.deliveries.octetsRead(log: mark)
+            place.mark = mark
+            if place.known <= status.st_size {
+                // Begins in the middle of a line, which is then not a whole one.
+                place.start = max(0, place.known - Self.context)
+                place.isSkipping = place.start > 0
+            } else {
+                place.known = 0
+            }
+            lseek(file, off_t(place.start), SEEK_SET)
+        }
+        var left = blocks
+        while left > 0 {
+            let block = try Self.block(file)
+            if block.isEmpty {
+                try write(&summary)
+                return true
+            }
+            try take(block, &summary)
+            left -= 1
+        }
+        try write(&summary)
+        return false
+    }
+
+    /// Whether a part of this file was counted before.
+    package func isKnown(file: Int32) throws -> Bool {
+        guard let mark = try Self.mark(file: file) else { return false }
+        return try store.deliveries.octetsRead(log: mark) > 0
+    }
+
+    /// The mark of the file's first line; nil if there is no whole line yet.
+    private static func mark(file: Int32) throws -> [UInt8]? {
+        var first = [UInt8](repeating: 0, count: lineLimit)
+        let count = pread(file, &first, first.count, 0)
+        guard count >= 0 else { throw DeliveryLogFailure(code: errno) }
+        guard let end = first[..<count].firstIndex(of: 0x0A) else {
+            guard count < lineLimit else { throw DeliveryLogFailure.noLog }
+            return nil
+        }
+        return mark(first[..<end])
+    }
+
+    private static func mark(_ line: ArraySlice<UInt8>) -> [UInt8] {
+        SHA256.hash(Array("postern log of deliveries 1\n".utf8) + line)
     }
 
     /// Takes the next octets of a log that comes through a pipe.
@@ -92,10 +152,13 @@ package struct DeliveryLog: Sendable {
         var octets = place.rest + block
         if place.mark == nil {
             guard let end = octets.firstIndex(of: 0x0A) else {
+                guard octets.count < Self.lineLimit else { throw DeliveryLogFailure.noLog }
                 place.rest = octets
                 return
             }
-            try recognise(octets[..<end])
+            let mark = Self.mark(octets[..<end])
+            place.known = try store.deliveries.octetsRead(log: mark)
+            place.mark = mark
         }
         var start = octets.startIndex
         while let end = octets[start...].firstIndex(of: 0x0A) {
@@ -128,20 +191,14 @@ package struct DeliveryLog: Sendable {
     }
 
     /// Octets that the next `read` of a pipe may return at once; empty at the end.
-    package static func block(_ file: Int32) throws -> [UInt8]? {
+    package static func block(_ file: Int32) throws -> [UInt8] {
         var block = [UInt8](repeating: 0, count: blockSize)
         while true {
             let count = Glibc.read(file, &block, block.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw POSIXError(POSIXError.Code(rawValue: errno) ?? .EIO) }
+            guard count >= 0 else { throw DeliveryLogFailure(code: errno) }
             return Array(block[..<count])
         }
-    }
-
-    private mutating func recognise(_ line: ArraySlice<UInt8>) throws {
-        let mark = SHA256.hash(Array("postern log of deliveries 1\n".utf8) + line)
-        place.mark = mark
-        place.known = try store.deliveries.octetsRead(log: mark)
     }
 
     private mutating func line(
@@ -155,6 +212,20 @@ package struct DeliveryLog: Sendable {
                 account: result.account.stored, hour: clock.seconds(of: line) / 3_600,
                 provider: result.provider, outcome: result.outcome, count: 1))
     }
+}
+
+/// The reason why a log cannot be read.
+package struct DeliveryLogFailure: Error, CustomStringConvertible {
+    package let description: String
+
+    private init(_ description: String) { self.description = description }
+
+    /// - Parameter code: of `errno`.
+    package init(code: Int32) { description = String(cString: strerror(code)) }
+
+    static let noLog = DeliveryLogFailure(
+        "not a log: its first line has more than 65,536 octets")
+    static let noFile = DeliveryLogFailure("not a file")
 }
 
 /// Turns the times of log lines into seconds since 1970.

@@ -115,6 +115,9 @@ extension RelaySettings {
                 SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days)
             }, delivery: configuration.delivery.map(DeliveryRules.init)
         )
+        warmUp = configuration.warmUpDay.map {
+            WarmUp(host: configuration.hostname, firstDay: $0)
+        }
         testAccount = ProbeIdentity.account
     }
 }

@@ -74,6 +74,17 @@ package struct ProbingDirectory: RelayDirectory {
         if account != ProbeIdentity.account { base.release(direction, account: account, day: day) }
     }
 
+    /// The test account is never counted.
+    package func reserveWarmUp(
+        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+    ) throws(DirectoryFailure) -> Bool {
+        try base.reserveWarmUp(host: host, provider: provider, day: day, ceiling: ceiling)
+    }
+
+    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
+        base.releaseWarmUp(host: host, provider: provider, day: day)
+    }
+
     package func isHandedOver(
         _ mark: [UInt8], account: AccountNumber, now: Int64
     ) throws(DirectoryFailure) -> Bool {

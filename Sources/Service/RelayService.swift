@@ -65,6 +65,7 @@ package enum RelayService {
         // A separate pool: even if the store hangs, a reload ends and the key file is watched.
         let servicePool = BlockingPool(.service)
         let queueTrouble = ValueHolder<String?>(nil)
+        let logTrouble = ValueHolder<String?>(nil)
         let keysInUse = ValueHolder(installation.keys)
         // Services end in the reverse order: mail first, then the services that mail needs. Add
         // further services before the listeners.
@@ -79,6 +80,7 @@ package enum RelayService {
             ),
             StatusService(
                 parts: parts, pool: servicePool, queueTrouble: queueTrouble,
+                logTrouble: logTrouble,
                 certificateTrouble: { http?.certificateTrouble(now: $0) },
                 certificateEnd: { http?.certificateEnd },
                 keysInUse: keysInUse),
@@ -105,6 +107,12 @@ package enum RelayService {
                     directory: configuration.postfixDirectory,
                     relayDomains: configuration.relayDomains, pool: parts.pool,
                     metrics: parts.metrics, trouble: queueTrouble, logger: logger))
+            if let path = configuration.deliveryLogPath {
+                services.append(
+                    DeliveryLogService(
+                        path: path, installation: installation, keysInUse: keysInUse,
+                        pool: servicePool, trouble: logTrouble, now: now, logger: logger))
+            }
         }
         if let reread {
             services.append(

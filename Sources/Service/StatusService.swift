@@ -20,6 +20,8 @@ struct StatusService: Service {
     let pool: BlockingPool
     /// The reason why Postfix's queue cannot be read; nil if it can, or was not read yet.
     let queueTrouble: ValueHolder<String?>
+    /// The reason why Postfix's log cannot be read; nil if it can, or no log is named.
+    let logTrouble: ValueHolder<String?>
     /// The reason why HTTP clients cannot connect, or should not trust the certificate.
     let certificateTrouble: @Sendable (_ now: Int64) -> String?
     /// The end of that certificate's validity; nil if there is no certificate.
@@ -43,6 +45,7 @@ struct StatusService: Service {
             var made = next.snapshot(now: now)
             made.keys = keysInUse.current.summary
             made.queueTrouble = queueTrouble.current
+            made.logTrouble = logTrouble.current
             made.certificateTrouble = certificateTrouble(now)
             parts.metrics.certificateEnd.set(Double(certificateEnd() ?? 0))
             let snapshot = made

@@ -36,6 +36,27 @@ package struct CivilDate: Sendable, Hashable {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + fromMarch
             - 719_468
     }
+
+    /// Days since 1970-01-01 of a date, as in `2026-11-30`; nil for another text, and for a day
+    /// that does not exist.
+    package static func days(_ text: String) -> Int64? {
+        let octets = Array(text.utf8)
+        let digits = [octets.prefix(4), octets.dropFirst(5).prefix(2), octets.dropFirst(8)]
+        guard octets.count == 10, octets[4] == UInt8(ascii: "-"), octets[7] == UInt8(ascii: "-"),
+            digits.allSatisfy({ $0.allSatisfy(\.isASCIIDigit) })
+        else { return nil }
+        let numbers = digits.map { $0.reduce(0) { $0 * 10 + Int64($1) - 0x30 } }
+        return checkedDays(numbers[0], numbers[1], numbers[2])
+    }
+
+    /// Days since 1970-01-01; nil for a day that does not exist.
+    package static func checkedDays(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64? {
+        guard (0...9999).contains(year), (1...12).contains(month), (1...31).contains(day) else {
+            return nil
+        }
+        let days = days(year, month, day)
+        return CivilDate(daysSince1970: days).day == day ? days : nil
+    }
 }
 
 /// Times as `2026-11-20T21:14:03Z` (RFC 3339), without a formatter: every response has several.

@@ -72,6 +72,18 @@ package final class RecordingDirectory: RelayDirectory {
         other.release(direction, account: account, day: day)
     }
 
+    package func reserveWarmUp(
+        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+    ) throws(DirectoryFailure) -> Bool {
+        record("reserve warm-up at \(provider)")
+        return try other.reserveWarmUp(host: host, provider: provider, day: day, ceiling: ceiling)
+    }
+
+    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
+        record("release warm-up at \(provider)")
+        other.releaseWarmUp(host: host, provider: provider, day: day)
+    }
+
     package func isHandedOver(
         _ mark: [UInt8], account: AccountNumber, now: Int64
     ) throws(DirectoryFailure) -> Bool {

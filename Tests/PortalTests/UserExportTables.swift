@@ -5,6 +5,8 @@ enum UserExportTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient",
         "delivery_results": "of teams; no recipient", "delivery_logs": "of the installation",
+        "warm_up_counts": "of hosts; no recipient",
+        "provider_figures": "of hosts and domains; no recipient",
         "delivery_standings": "of teams",
         "service_status": "of the installation",
         "service_minutes": "of the installation", "used_challenges": "hashes of random numbers",

@@ -113,6 +113,7 @@ import Testing
         ("policy list", "shows"),
         ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"),
         ("retention show", "shows"), ("delivery show", "shows"), ("delivery read", "counts"),
+        ("delivery import", "counts"),
         ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"),
         ("keys signing list", "shows"),
         ("source check", "shows"), ("source list", "shows"), ("status", "shows"),

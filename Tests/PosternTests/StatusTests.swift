@@ -35,7 +35,7 @@ import Testing
         /// changes the counters in between.
         func serve(
             pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false,
-            queueTrouble: String? = nil,
+            queueTrouble: String? = nil, logTrouble: String? = nil,
             certificateTrouble: String? = nil, clockAhead: Double = 0,
             _ count: (ServiceMetrics) -> Void
         ) throws {
@@ -51,6 +51,7 @@ import Testing
             count(metrics)
             var last = maker.snapshot(now: end + 2)
             last.queueTrouble = queueTrouble
+            last.logTrouble = logTrouble
             last.certificateTrouble = certificateTrouble
             last.clockAhead = clockAhead
             try report(last, pid, nil, end + 2)
@@ -250,6 +251,73 @@ import Testing
         #expect(
             check.verdict == .warning && check.sentence.contains("Permission denied")
                 && check.remedy?.text.contains("postdrop") == true)
+    }
+
+    @Test func postfixLog_unreadable_isReportedWithReason() throws {
+        let opened = try Opened()
+        let trouble = "/var/log/mail.log: Permission denied"
+        try opened.serve(
+            pid: 10, from: Self.now - 60, to: Self.now - 2, logTrouble: trouble
+        ) { _ in }
+        let told = try opened.report().warnings.map(\.text).filter { $0.contains(trouble) }
+        #expect(
+            told.count == 1 && told[0].contains("mx1 ") && told[0].contains("group adm"), "\(told)")
+        var facts = LocalFacts()
+        #expect(!LocalChecks.judge(facts).contains { $0.name.kind == .postfixLog })
+        facts.postfixLog = ("/var/log/mail.log", nil)
+        #expect(
+            LocalChecks.judge(facts).first { $0.name.kind == .postfixLog }?.verdict == .ok)
+        facts.postfixLog = ("/var/log/mail.log", trouble)
+        let check = try #require(
+            LocalChecks.judge(facts).first { $0.name.kind == .postfixLog })
+        #expect(check.verdict == .warning && check.sentence.contains(trouble))
+    }
+
+    @Test func reports_ofProviders_areShownAndBadOnesNeedCare() throws {
+        let opened = try Opened()
+        let day = Self.now / 86_400
+        func add(_ source: ReportSource, _ subject: String, _ figures: [String: String]) throws {
+            _ = try opened.installation.store.deliveries.add(
+                figures.map {
+                    ProviderFigure(
+                        source: source, reporter: "Reporter", subject: subject, day: day - 1,
+                        name: $0.key, value: $0.value)
+                })
+        }
+        try add(.tls, "relay.example", ["sessions": "1000", "failures": "1"])
+        try add(.postmaster, "relay.example", ["spam_rate": "0.0029"])
+        try add(.networkData, "192.0.2.1", ["filter result": "GREEN", "trap hits": "0"])
+        func told() throws -> [String] {
+            try opened.report().warnings.map(\.text).filter { $0.contains("Reporter") }
+        }
+        #expect(try told().isEmpty)
+        let reports = try opened.report().reports
+        #expect(reports.map(\.source) == ["snds", "postmaster", "tls"])
+        #expect(
+            reports.last?.line.hasSuffix(": failures 1, sessions 1000") == true, "\(reports)")
+        try add(.tls, "relay.example", ["sessions": "90", "failures": "10"])
+        try add(.postmaster, "relay.example", ["spam_rate": "0.003"])
+        try add(.networkData, "192.0.2.1", ["filter result": "RED", "trap hits": "0"])
+        try add(.networkData, "192.0.2.2", ["filter result": "GREEN", "trap hits": "2"])
+        #expect(try told().count == 4)
+    }
+
+    @Test func warmUp_mailWaits_isANoteUntilMidnight() throws {
+        let opened = try Opened()
+        let day = Self.now / 86_400
+        let deliveries = opened.installation.store.deliveries
+        for _ in 0..<3 {
+            _ = try deliveries.reserveWarmUp(
+                host: "mx1", provider: .google, day: day, ceiling: 1)
+        }
+        _ = try deliveries.reserveWarmUp(host: "mx1", provider: .apple, day: day, ceiling: 1)
+        let notes = try opened.report().notes
+        #expect(notes.count == 1)
+        let left = StatusReport.duration((day + 1) * 86_400 - Self.now)
+        #expect(
+            notes.first?.contains("mx1 is new (delivery.warm_up)") == true
+                && notes.first?.contains("deferred 2 times") == true
+                && notes.first?.hasSuffix("in \(left)") == true, "\(notes)")
     }
 
     @Test func certificate_thatCannotBeUsed_needsCare() throws {

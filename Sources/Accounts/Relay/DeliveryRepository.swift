@@ -85,6 +85,9 @@ package struct DeliveryRepository: Sendable {
                 DELETE FROM delivery_logs WHERE mark IN
                     (SELECT mark FROM delivery_logs WHERE read_at < \(time) LIMIT \(limit))
                 """)
+            // A host has a row a day for each family at most.
+            try connection.run("DELETE FROM warm_up_counts WHERE day < \(Day.number(time))")
+            try connection.run("DELETE FROM provider_figures WHERE day < \(Day.number(time))")
             // The steps end when fewer rows than the limit were deleted.
             return max(results, marks, logs)
         }

@@ -144,6 +144,23 @@ package struct StoreDirectory: RelayDirectory {
         try? counters?.release(account: account.stored, kind: direction.kind, day: Int64(day))
     }
 
+    package func reserveWarmUp(
+        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+    ) throws(DirectoryFailure) -> Bool {
+        try reading {
+            isReadOnly
+                ? try store.deliveries.wouldReserveWarmUp(
+                    host: host, provider: provider, day: Int64(day), ceiling: ceiling)
+                : try store.deliveries.reserveWarmUp(
+                    host: host, provider: provider, day: Int64(day), ceiling: ceiling)
+        }
+    }
+
+    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
+        guard !isReadOnly else { return }
+        try? store.deliveries.releaseWarmUp(host: host, provider: provider, day: Int64(day))
+    }
+
     package func isHandedOver(
         _ mark: [UInt8], account: AccountNumber, now: Int64
     ) throws(DirectoryFailure) -> Bool {

@@ -30,7 +30,7 @@ package struct DeliveryLogReader: Sendable {
     private var older: [[UInt8]: Message] = [:]
     private var newer: [[UInt8]: Message] = [:]
 
-    private let tokens: TokenMint
+    private var tokens: TokenMint
     private let relayDomains: Set<[UInt8]>
 
     /// - Parameter relayDomains: lower case; present and former ones.
@@ -38,6 +38,9 @@ package struct DeliveryLogReader: Sendable {
         self.tokens = tokens
         self.relayDomains = Set(relayDomains.map { Array($0.utf8) })
     }
+
+    /// Continues with other keys.
+    package mutating func use(_ tokens: TokenMint) { self.tokens = tokens }
 
     /// Takes the next line. The lines must come in the order of the log; those of several hosts may
     /// be mixed.

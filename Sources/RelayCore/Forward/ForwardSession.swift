@@ -25,6 +25,8 @@ final class ForwardSession {
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
+    /// The provider at which the message is counted in the warm-up; nil if it is not.
+    private var warming: ProviderFamily?
 
     /// Refuses at once if no evidence could help: for an unclear author, or one that no team has
     /// registered. Sends no DNS queries.
@@ -165,15 +167,19 @@ final class ForwardSession {
         }
 
         // Counts the message last, so that a message deferred for another reason does not count.
-        // The place is reserved before anything is stored, and released if storing fails.
+        // The places are reserved before anything is stored, and released if storing fails.
         let (directory, limit) = (engine.directory, limits.messagesPerDay)
         guard
             try Refusal.deferring(
                 directory.reserve(.forward, account: account.number, day: day, limit: limit))
         else { throw .dailyLimit(limits.messagesPerDay) }
+        var isAccepted = false
+        defer { if !isAccepted { giveUp() } }
+        try reserveWarmUp(at: provider, day: day)
         guard try Refusal.deferring(store(toStore, day: day)) else {
             throw .storedAddressLimit(limits.storedAddressesPerDay)
         }
+        isAccepted = true
 
         directory.count(
             .forwarded, at: provider, account: account.number, now: now)
@@ -229,19 +235,26 @@ final class ForwardSession {
 }
 
 extension ForwardSession {
-    /// Stores the addresses that this message's tokens do not contain. If storing fails, releases
-    /// the message's place in the daily limit.
+    /// Stores the addresses that this message's tokens do not contain.
     /// - Returns: false if the account may not store more today.
     private func store(_ addresses: [StoredAddress], day: UInt64) throws(DirectoryFailure) -> Bool {
         guard !addresses.isEmpty else { return true }
-        var isStored = false
-        defer {
-            if !isStored { engine.directory.release(.forward, account: account.number, day: day) }
-        }
-        isStored = try engine.directory.store(
+        return try engine.directory.store(
             addresses, account: account.number, day: day,
             newPerDay: engine.settings.limits.storedAddressesPerDay)
-        return isStored
+    }
+
+    /// Counts the message in the warm-up of this host. Refuses it if the ceiling is reached.
+    private func reserveWarmUp(at provider: ProviderFamily, day: UInt64) throws(Refusal) {
+        guard let warmUp = engine.settings.warmUp, account.number != engine.settings.testAccount,
+            let ceiling = warmUp.ceiling(day: Int64(day))
+        else { return }
+        guard
+            try Refusal.deferring(
+                engine.directory.reserveWarmUp(
+                    host: warmUp.host, provider: provider, day: day, ceiling: ceiling))
+        else { throw .warmUp(at: provider) }
+        warming = provider
     }
 
     /// Undoes the counting of `finish`, for a message that is not accepted after all and will be
@@ -249,6 +262,10 @@ extension ForwardSession {
     func giveUp() {
         let day = UInt64(max(0, now) / 86_400)
         engine.directory.release(.forward, account: account.number, day: day)
+        if let warming, let host = engine.settings.warmUp?.host {
+            engine.directory.releaseWarmUp(host: host, provider: warming, day: day)
+            self.warming = nil
+        }
     }
 }
 

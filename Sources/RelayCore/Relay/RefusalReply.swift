@@ -12,7 +12,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case proofFailed, dkimFailed, spfFailed, dmarcFailed, replyNotProved
     // The state of an account
     case forwardingOff, senderBlocked, retired, replaced, inboxUnverified, inboxSuspended,
-        dailyLimit, storedAddressLimit, deliverySlowed, deliveryHeld
+        dailyLimit, storedAddressLimit, deliverySlowed, deliveryHeld, warmUp
     // Several recipients
     case fanOutFailed, fanOutRefused, otherScope, tooManyRecipients, forgedCopy
     // This host
@@ -274,6 +274,15 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 remedy:
                     "`postern delivery show --team TEAM`; then `postern delivery allow TEAM PROVIDER`, or leave it: it ends by itself when the "
                     + "figures recover")
+        case .warmUp:
+            Facts(
+                451, "4.4.5", "This host is new and sends only so much a day; try again later",
+                .warmUp, forUser: nil,
+                means:
+                    "the ceiling of `delivery.warm_up` for this day and the user's provider is reached; the log names the provider",
+                remedy:
+                    "nothing: the sender retries, and the ceiling rises each day (UTC). `postern status` shows how often mail waits"
+            )
         case .fanOutFailed:
             Facts(
                 451, "4.3.0",

@@ -219,6 +219,16 @@ package protocol RelayRecords: Sendable {
     /// one place is lost.
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
 
+    /// Counts one forward of a new host to a provider on a day (since 1970), if fewer than
+    /// `ceiling` were counted; otherwise counts that it was deferred. One step for all processes.
+    /// - Returns: whether the forward may leave.
+    func reserveWarmUp(
+        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+    ) throws(DirectoryFailure) -> Bool
+
+    /// Undoes what `reserveWarmUp` counted. If this fails, one place is lost.
+    func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64)
+
     /// Whether a copy with this mark was handed over and is still recorded.
     func isHandedOver(
         _ mark: [UInt8], account: AccountNumber, now: Int64

@@ -37,6 +37,7 @@ package struct RelayReason: Sendable, Hashable {
         case storedAddressLimit = "stored-address-limit"
         case deliverySlowed = "delivery-slowed"
         case deliveryHeld = "delivery-held"
+        case warmUp = "warm-up"
         case unregisteredSource = "unregistered-source"
         case unclearAuthor = "unclear-author"
         case unsafeHeader = "unsafe-header"

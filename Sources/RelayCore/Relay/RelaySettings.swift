@@ -19,6 +19,8 @@ package struct RelaySettings: Sendable {
     package var suspension: SuspensionRate?
     /// The thresholds of the limit by consequence; nil for no limit.
     package var delivery: DeliveryRules?
+    /// The warm-up of this host; nil for none.
+    package var warmUp: WarmUp?
     /// The account of the doctor's test mail. Its inbox is at a relay domain, to which mail of
     /// other accounts would never be delivered. Nil for none.
     package var testAccount: AccountNumber?

@@ -82,4 +82,87 @@ import Testing
         #expect(figures["other"]?["forwarded"] == 0, "\(figures)")
         #expect(try !fixture.run(["delivery", "show"]).contains("home.example"))
     }
+
+    /// A host on its first day: what is beyond the ceiling gets 451 from a real Postfix, and codes
+    /// and replies leave.
+    @Test func forward_beyondTheWarmUp_isDeferredAndRepliesLeave() throws {
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options {
+                // Before the first day, the ceiling of the first day holds.
+                $0.settings["delivery.warm_up"] = "2999-01-01"
+                $0.settings["limits.messages_per_day"] = "1000"
+            })
+        defer { fixture.stop() }
+        func send(_ number: Int) throws -> SMTPServerReply? {
+            try fixture.send(
+                from: "bounce@juice.example", to: [address],
+                RelayFixtures.message(to: address, id: "\(number)@juice.example")
+            ).data
+        }
+        let reverse = try fixture.reverseAddress(of: "news@juice.example", for: address)
+        for number in 1...100 { #expect(try send(number)?.code == 250) }
+        let last = try send(101)
+        #expect(last?.code == 451)
+        #expect(last?.lines.last?.contains("4.4.5") == true, "\(String(describing: last))")
+        // A reply of the user is no forward.
+        #expect(
+            try fixture.send(
+                from: "anna@home.example", to: [reverse],
+                "From: anna@home.example\nTo: \(reverse)\nMessage-ID: <r@home.example>\n\nHello\n"
+            ).data?.code == 250)
+        _ = try fixture.arrival(for: "news@juice.example")
+        let status = try ManagedProcess.run(
+            fixture.program, ["status", "--config", fixture.configuration]
+        ).output
+        #expect(status.contains("is new (delivery.warm_up)"), "\(status)")
+    }
+
+    @Test func serve_withALog_countsResultsAcrossARestart() throws {
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options { $0.settings["delivery.log"] = "mail.log" })
+        defer { fixture.stop() }
+        let log = fixture.folder + "/postern/mail.log"
+        var written = 0
+        func write() throws {
+            let lines = fixture.postfix.logLines
+            let new = lines.dropFirst(written).map { $0 + "\n" }.joined()
+            written = lines.count
+            if !FileManager.default.fileExists(atPath: log) {
+                try Data().write(to: URL(filePath: log))
+            }
+            let handle = try FileHandle(forWritingTo: URL(filePath: log))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data(new.utf8))
+            try handle.close()
+        }
+        func send(_ number: Int) throws {
+            #expect(
+                try fixture.send(
+                    from: "bounce@juice.example", to: [address],
+                    RelayFixtures.message(to: address, id: "\(number)@juice.example")
+                ).data?.code == 250)
+            _ = try fixture.arrival(for: "anna@home.example")
+            #expect(
+                Self.eventually {
+                    fixture.postfix.log.split(separator: "status=sent").count > number
+                })
+            try write()
+        }
+        func isDelivered(_ count: Int) throws -> Bool {
+            try Self.figures(fixture).values.contains { $0["delivered"] == count }
+        }
+        // Without a log, status says so, and mail flows.
+        #expect(
+            try Self.eventually {
+                try ManagedProcess.run(
+                    fixture.program, ["status", "--config", fixture.configuration]
+                ).output.contains("No such file or directory")
+            })
+        try send(1)
+        #expect(try Self.eventually { try isDelivered(1) })
+        try fixture.end()
+        try fixture.serve()
+        try send(2)
+        #expect(try Self.eventually { try isDelivered(2) })
+    }
 }

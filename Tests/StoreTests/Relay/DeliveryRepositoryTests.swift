@@ -96,6 +96,46 @@ import Testing
             try test.store.deliveries.figures(since: 0).map { $0.count(.full) } == [1])
     }
 
+    @Test(arguments: Engine.all) func warmUp_manyAtOnce_neverExceedsTheCeiling(
+        _ engine: Engine
+    ) async throws {
+        let test = try TestStore(engine)
+        let (deliveries, day) = (test.store.deliveries, TestStore.today)
+        let passed = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    try deliveries.reserveWarmUp(
+                        host: "mx1", provider: .google, day: Int64(day), ceiling: 7)
+                }
+            }
+            return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(passed == 7)
+        #expect(
+            try deliveries.reserveWarmUp(
+                host: "mx2", provider: .google, day: Int64(day), ceiling: 7), "another host")
+        #expect(
+            try deliveries.reserveWarmUp(
+                host: "mx1", provider: .apple, day: Int64(day), ceiling: 7), "another provider")
+        #expect(
+            try deliveries.warmUpCounts(day: Int64(day)).map {
+                "\($0.host) \($0.provider) \($0.messages) \($0.deferred)"
+            } == ["mx1 apple 1 0", "mx1 google 7 13", "mx2 google 1 0"])
+        // A message that was not accepted after all gives its place back.
+        try deliveries.releaseWarmUp(host: "mx1", provider: .google, day: Int64(day))
+        #expect(
+            try deliveries.wouldReserveWarmUp(
+                host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
+        #expect(
+            try deliveries.reserveWarmUp(
+                host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
+        #expect(
+            try !deliveries.wouldReserveWarmUp(
+                host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
+        _ = try deliveries.deleteExpired(before: TestStore.now + 2 * 86_400)
+        #expect(try deliveries.warmUpCounts(day: Int64(day)).isEmpty)
+    }
+
     @Test(arguments: Engine.all) func log_readInParts_isRememberedWithItsCounts(
         _ engine: Engine
     ) throws {

@@ -92,6 +92,30 @@ CREATE TABLE delivery_standings (
     PRIMARY KEY (team_id, provider)
 ) {clustered};
 
+-- Forwards of new hosts (`WarmUp`), by name of the host, family of providers and day (since 1970). `deferred`: how often one had to
+-- wait.
+CREATE TABLE warm_up_counts (
+    host TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    day {int} NOT NULL,
+    messages {int} NOT NULL,
+    deferred {int} NOT NULL,
+    PRIMARY KEY (host, provider, day)
+) {clustered};
+
+-- What providers report about hosts and domains of the relay (`ProviderFigure`), from files. `source`: `ReportSource`. `subject`: a
+-- relay domain or the IP address of a host. `day`: since 1970. `report`: identifies the report if several are about one day.
+CREATE TABLE provider_figures (
+    source TEXT NOT NULL,
+    reporter TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    day {int} NOT NULL,
+    name TEXT NOT NULL,
+    report TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (source, reporter, subject, day, name, report)
+) {clustered};
+
 -- Logs of Postfix, and how many octets of each were counted. `mark`: a hash of the first line.
 CREATE TABLE delivery_logs (
     mark {bytes} NOT NULL,

@@ -84,6 +84,10 @@ enum StatusScreen {
         }
         lines.append("")
         lines += others(report)
+        if !report.reports.isEmpty {
+            lines += ["", emphasised("Reports of providers")]
+            lines += report.reports.map { "  \($0.line)" }
+        }
         guard withWarnings else { return lines }
         if !report.notes.isEmpty { lines += [""] + report.notes.map { "  \($0)" } }
         if !report.warnings.isEmpty {

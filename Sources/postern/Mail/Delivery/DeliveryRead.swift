@@ -14,7 +14,7 @@ extension DeliveryCommand {
             discussion: """
                 Counts what was delivered and what waits. Permanent failures are counted when Postfix reports them to the \
                 return path, so that they are not counted here. Each line counts once: a log is recognised by its first line, also \
-                after logrotate has renamed it, so that this command can run from cron. All hosts of the relay can read \
+                after logrotate has renamed it, also if postern serve reads it (delivery.log). All hosts of the relay can read \
                 their logs side by side. --follow continues with new lines, also of the next log after a rotation.
 
                 zcat /var/log/mail.log.2.gz | postern delivery read - reads a compressed log. The journal: \
@@ -67,12 +67,12 @@ extension DeliveryCommand {
                 }
                 guard follow, let path = paths.first, path != "-" else { return }
                 try finishOutput()
-                try Self.follow(path, &log)
+                try Self.follow(path, log)
             }
         }
 
         /// The files of a folder, the oldest first, or the file itself.
-        private static func paths(_ path: String) throws -> [String] {
+        static func paths(_ path: String) throws -> [String] {
             var status = stat()
             guard path != "-", stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
                 return [path]
@@ -132,7 +132,8 @@ extension DeliveryCommand {
                     try log.write(&summary)
                     continue
                 }
-                guard let block = try DeliveryLog.block(file), !block.isEmpty else { break }
+                let block = try DeliveryLog.block(file)
+                guard !block.isEmpty else { break }
                 try log.take(block, &summary)
             }
             try log.write(&summary)
@@ -140,27 +141,16 @@ extension DeliveryCommand {
         }
 
         /// Reads what is added, and the next log after a rotation.
-        private static func follow(_ path: String, _ log: inout DeliveryLog) throws -> Never {
-            var file = try opened(path)
-            log.begin()
+        private static func follow(_ path: String, _ log: DeliveryLog) throws -> Never {
+            var follower = DeliveryLogFollower(path: path, log: log)
             while true {
-                // Asked before the reading: after a rotation, the old log is read to its end first.
-                let isReplaced = isReplaced(path, file)
-                _ = try log.read(file: file)
-                if isReplaced {
-                    close(file)
-                    file = try opened(path)
-                    log.begin()
+                switch follower.step() {
+                case .read(_, isAtEnd: true): sleep(1)
+                case .read(_, isAtEnd: false): break
+                case .failed(let failure): throw CommandError.noInput("\(path): \(failure)")
+                case .waiting(let error): throw error
                 }
-                sleep(1)
             }
-        }
-
-        /// Whether the path leads to another file now.
-        private static func isReplaced(_ path: String, _ file: Int32) -> Bool {
-            var (open, named) = (stat(), stat())
-            return fstat(file, &open) == 0 && stat(path, &named) == 0
-                && (open.st_ino != named.st_ino || open.st_dev != named.st_dev)
         }
     }
 }

@@ -1,0 +1,89 @@
+// Providers' reports: each vector gives its figures or its fault, and counts once.
+
+import Accounts
+import Administration
+import Foundation
+import Support
+import Testing
+
+@Suite(.blocking) struct ProviderReportTests {
+    private static let folder =
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "Vectors/reports")
+
+    private static func names(_ folder: URL) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0.hasSuffix(".expected") }.map { String($0.dropLast(9)) }.sorted()
+    }
+
+    private static func expected(_ name: String, in folder: URL) throws -> String {
+        try String(contentsOf: folder.appending(path: name + ".expected"), encoding: .utf8)
+    }
+
+    private static func read(_ name: String, in folder: URL) throws -> [ProviderFigure] {
+        try ProviderReport.read(
+            Array(Data(contentsOf: folder.appending(path: name))), domains: ["company-y.example"])
+    }
+
+    @Test func vectors_areThere() {
+        #expect(Self.names(Self.folder).count >= 4)
+        #expect(Self.names(Self.folder.appending(path: "invalid")).count >= 16)
+    }
+
+    @Test(arguments: names(folder)) func report_vector_givesItsFigures(_ name: String) throws {
+        let lines = try Self.read(name, in: Self.folder).map { figure in
+            let day = UTCTime.text(figure.day * 86_400).prefix(10)
+            return
+                "\(figure.source.rawValue)|\(figure.reporter)|\(figure.subject)|\(day)|\(figure.name)|\(figure.value)\n"
+        }
+        #expect(try lines.joined() == Self.expected(name, in: Self.folder))
+    }
+
+    @Test(arguments: names(folder.appending(path: "invalid")))
+    func report_invalid_isRefusedWithItsPlace(_ name: String) throws {
+        let folder = Self.folder.appending(path: "invalid")
+        let fault = try #require(throws: ReportFault.self) { try Self.read(name, in: folder) }
+        #expect(try "\(fault)\n" == Self.expected(name, in: folder))
+    }
+
+    /// Any file that is cut or damaged gives figures or a fault, and nothing else.
+    @Test(arguments: names(folder)) func report_cutAnywhere_isReadOrRefused(_ name: String) throws {
+        let octets = try Array(Data(contentsOf: Self.folder.appending(path: name)))
+        for end in stride(from: 0, to: octets.count, by: 7) {
+            for text in [Array(octets[..<end]), octets[..<end] + [0xFF] + octets[end...]] {
+                do throws(ReportFault) {
+                    _ = try ProviderReport.read(text, domains: ["company-y.example"])
+                } catch {
+                    #expect(!error.message.isEmpty)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Engine.all) func report_readTwice_countsOnce(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let deliveries = test.store.deliveries
+        let figures = try Self.read("tls-rfc8460.json", in: Self.folder)
+        #expect(try deliveries.add(figures) == figures.count)
+        #expect(try deliveries.add(figures) == 0)
+        // Another report of the same day is added to it, and an older day is not shown.
+        let other = figures.map {
+            ProviderFigure(
+                source: $0.source, reporter: $0.reporter, subject: $0.subject, day: $0.day,
+                name: $0.name, report: "2", value: "1")
+        }
+        let older = figures.map {
+            ProviderFigure(
+                source: $0.source, reporter: $0.reporter, subject: $0.subject, day: $0.day - 1,
+                name: $0.name, report: "3", value: "1")
+        }
+        #expect(try deliveries.add(other + older) == 2 * figures.count)
+        let found = try deliveries.summaries(since: 0)
+        #expect(found.count == 1)
+        #expect(found.first?.count("sessions") == 5_327)
+        #expect(found.first?.count("failures certificate-expired") == 101)
+        #expect(try deliveries.summaries(since: figures[0].day + 1).isEmpty)
+        _ = try deliveries.deleteExpired(before: TestStore.now)
+        #expect(try deliveries.summaries(since: 0).isEmpty, "as old as other figures")
+    }
+}

@@ -40,6 +40,10 @@ package struct StatusReport: Encodable, Sendable {
     package let notes: [String]
     /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
+    /// Holds in force (`postern hold list`).
+    package let holds: Int
+    /// When the first of them ends, in seconds since 1970; nil if there are none.
+    package let nextHoldEnd: Int64?
 
     /// Reads only the database.
     package init(_ installation: Installation, now: Int64) throws(StoreFailure) {
@@ -69,6 +73,8 @@ package struct StatusReport: Encodable, Sendable {
             try store.teams.accountCount(team.id)
         }.reduce(0, +)
         removals = try store.removals.backlog()
+        let inForce = try store.holds.all()
+        (holds, nextHoldEnd) = (inForce.count, inForce.first?.endsAt)
         notes = try store.inboxes.returned(since: now - Self.noteWindow).map {
             "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
         }

@@ -11,7 +11,8 @@ extension Postern {
                 subcommands: [
                     InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self,
                     StatusCommand.self,
-                    ConfigCommand.self, StoreCommand.self, RetentionCommand.self, AuditCommand.self,
+                    ConfigCommand.self, StoreCommand.self, RetentionCommand.self, HoldCommand.self,
+                    AuditCommand.self,
                     ApplyCommand.self,
                     ExportCommand.self,
                 ]),

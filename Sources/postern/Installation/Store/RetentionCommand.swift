@@ -21,17 +21,25 @@ struct RetentionCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show how long each kind of data is kept, and why.",
             discussion:
-                "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail."
+                "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail. HOLDS counts the holds that keep some rows of the kind longer: postern hold list."
         )
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.retention.all() }
-            try output.print(rows, ["DATA", "DAYS", "STANDARD", "REASON"], json: members) {
+            let (rows, holds) = try installation.withStore {
+                (try $0.retention.all(), try $0.holds.all())
+            }
+            func held(_ retention: Retention) -> Int {
+                holds.count { $0.data.contains(retention.dataClass) }
+            }
+            try output.print(
+                rows, ["DATA", "DAYS", "STANDARD", "HOLDS", "REASON"],
+                json: { members($0).merging(["holds": held($0)]) }
+            ) {
                 [
-                    $0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)",
+                    $0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)", "\(held($0))",
                     $0.dataClass.reason,
                 ]
             }

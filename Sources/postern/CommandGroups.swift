@@ -10,7 +10,7 @@ extension Postern {
                 name: "Installation",
                 subcommands: [
                     InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self,
-                    StatusCommand.self,
+                    StatusCommand.self, SupportBundleCommand.self,
                     ConfigCommand.self, StoreCommand.self, RetentionCommand.self, HoldCommand.self,
                     AuditCommand.self,
                     ApplyCommand.self,

@@ -38,6 +38,7 @@ CREATE TABLE hold_data (
     data TEXT NOT NULL,
     PRIMARY KEY (hold_id, data)
 ) {clustered};
+CREATE INDEX hold_data_kind ON hold_data (data);
 
 -- Accounts that were deleted while a hold was about them: their numbers alone.
 CREATE TABLE held_accounts (

@@ -28,6 +28,16 @@ test-deb: deb ## Install the package in a fresh Debian 12 and 13, relay a messag
 	@scripts/packages debootstrap iproute2
 	@scripts/test-deb .build/deb/postern_*.deb $(RELEASES)
 
+REPOSITORY = .build/apt
+KEY =
+apt-repository: deb ## Add the package to an apt repository, and sign it with a key of your gpg; KEY=fingerprint, REPOSITORY
+	@test -n "$(KEY)" || { echo "KEY=FINGERPRINT names the key of your gpg that signs the repository"; exit 64; }
+	@scripts/apt-repository $(REPOSITORY) $(KEY) .build/deb/postern_*.deb
+
+test-apt-repository: ## Publish small packages, and let apt install them over file:// with a configuration of its own
+	@scripts/packages dpkg-dev gnupg
+	@scripts/test-apt-repository
+
 image: deb ## Container image with the package and Postfix, an OCI archive in .build/image; as root, without a container engine
 	@scripts/packages debootstrap
 	@rm -rf .build/image
@@ -163,5 +173,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	export POSTERN_BENCH=1; for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages sbom build release deb test-deb image test-image demo demo-sign-in screenshots test-tools test check mutants bench-try soak soak-failures chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages sbom build release deb test-deb apt-repository test-apt-repository image test-image demo demo-sign-in screenshots test-tools test check mutants bench-try soak soak-failures chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

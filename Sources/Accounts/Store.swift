@@ -42,6 +42,7 @@ package struct Store: Sendable {
     package let deliveries: DeliveryRepository
     package let aggregateReports: AggregateReportRepository
     package let retention: RetentionRepository
+    package let holds: HoldRepository
     package let accountList: AccountListRepository
     /// The keys in use. Another key file takes effect through this holder.
     package let keys: KeyHolder
@@ -129,6 +130,7 @@ package struct Store: Sendable {
         deliveries = DeliveryRepository(events: events)
         aggregateReports = AggregateReportRepository(database: database)
         retention = RetentionRepository(database: database)
+        holds = HoldRepository(addresses: addresses)
         accountList = AccountListRepository(database: database)
     }
 

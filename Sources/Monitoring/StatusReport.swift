@@ -42,6 +42,10 @@ package struct StatusReport: Encodable, Sendable {
     package let reports: [ProviderReports]
     /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
+    /// Holds in force (`postern hold list`).
+    package let holds: Int
+    /// When the first of them ends, in seconds since 1970; nil if there are none.
+    package let nextHoldEnd: Int64?
 
     /// Reads only the database.
     package init(_ installation: Installation, now: Int64) throws(StoreFailure) {
@@ -80,6 +84,8 @@ package struct StatusReport: Encodable, Sendable {
         warnings =
             try Self.warnings(installation, hosts, minutes + recent, now)
             + summaries.compactMap(ProviderReports.trouble)
+        let inForce = try store.holds.all()
+        (holds, nextHoldEnd) = (inForce.count, inForce.first?.endsAt)
     }
 
     /// Days for which a provider's figures are shown.

@@ -389,6 +389,19 @@ struct UserExportSection: Sendable {
                 FROM app_sessions x JOIN page_sessions p ON p.id = x.session_id JOIN apps a ON a.id = x.app_id
                 WHERE p.user_id = \(user) ORDER BY x.session_id, x.app_id
                 """),
+            // Not those that an order forbids to tell of, and not those on teams.
+            UserExportSection(
+                "holds",
+                [
+                    ("number", .integer, "h.id"), ("kept_data", .text, "k.data"),
+                    ("since", .time, "h.created_at"), ("ends_at", .time, "h.ends_at"),
+                ],
+                """
+                FROM holds h JOIN hold_data k ON k.hold_id = h.id WHERE h.ended_at IS NULL AND h.is_confidential = 0
+                    AND ((h.scope = 'user' AND h.target = \(user))
+                    OR (h.scope = 'address' AND h.target IN (SELECT a.id FROM accounts a WHERE a.user_id = \(user))))
+                ORDER BY h.id, k.data
+                """),
             UserExportSection(
                 "upstream_identities",
                 [

@@ -163,6 +163,11 @@ struct HousekeepingService: Service {
                         ])
                 }
             }
+            // First, so that what a hold kept until now is deleted in this run.
+            try await goOn {
+                try await steps.run { try store.holds.endDue(now: time) }
+                try await steps.run { try store.holds.deleteEnded() }
+            }
             for retention in try await pool.run({ try store.retention.all() }) {
                 try await goOn { try await delete(retention, steps, now: time) }
             }

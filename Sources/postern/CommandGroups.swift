@@ -10,8 +10,9 @@ extension Postern {
                 name: "Installation",
                 subcommands: [
                     InitCommand.self, ServeCommand.self, SetupCommand.self, DoctorCommand.self,
-                    StatusCommand.self,
-                    ConfigCommand.self, StoreCommand.self, RetentionCommand.self, AuditCommand.self,
+                    StatusCommand.self, SupportBundleCommand.self,
+                    ConfigCommand.self, StoreCommand.self, RetentionCommand.self, HoldCommand.self,
+                    AuditCommand.self,
                     ApplyCommand.self,
                     ExportCommand.self,
                 ]),

@@ -53,6 +53,10 @@ import Testing
         list import evil items.txt
         list remove-list evil --yes
         retention set decisions 1000 --yes
+        hold add user jane --until 90d --reason dispute
+        hold change 1 --until 80d
+        hold export 1 --reason order
+        hold end 1 --yes
         delivery allow juice google --until 7d --reason cured
         delivery hold juice google --until never --reason list
         delivery lift juice google
@@ -91,7 +95,9 @@ import Testing
         ("user find", "shows"),
         ("address show", "shows"), ("app attestation list", "shows"), ("app key list", "shows"),
         ("app list", "shows"),
-        ("app secret list", "shows"), ("audit", "shows"), ("config check", "shows"),
+        ("app secret list", "shows"), ("audit list", "shows"), ("audit report", "shows"),
+        ("hold list", "shows"), ("support-bundle", "SupportBundleTests: shows no one"),
+        ("config check", "shows"),
         ("config keys", "shows"),
         ("config show", "shows"),
         ("decide", "a log of its own"), ("decision list", "shows"), ("decision show", "shows"),
@@ -112,8 +118,8 @@ import Testing
         ("policy diff", "shows"), ("policy eval", "shows"), ("policy explain", "shows"),
         ("policy list", "shows"),
         ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"),
-        ("retention show", "shows"), ("delivery show", "shows"), ("delivery read", "counts"),
-        ("delivery import", "counts"),
+        ("retention show", "shows"), ("retention record", "shows"), ("delivery show", "shows"),
+        ("delivery read", "counts"), ("delivery import", "counts"),
         ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"),
         ("keys signing list", "shows"),
         ("source check", "shows"), ("source list", "shows"), ("status", "shows"),

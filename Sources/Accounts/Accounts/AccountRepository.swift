@@ -105,13 +105,46 @@ package struct AccountRepository: Sendable {
     ) throws(StoreFailure) {
         try tracker.snapshot(.ending(account))
         if try connection.clearAccount(account, rows: &rows) {
+            try connection.rememberHeld(account: account)
             return try end(connection, account: account)
         }
+        try detach(connection, account: account, now: now)
+    }
+
+    /// The name of a removed team of one account, and the account's in place of its `sub`. No valid
+    /// name contains a space.
+    private func detachedName(_ account: Int64) -> String { "removed account \(account)" }
+
+    /// Whether the account is alone in a removed team.
+    func isDetached(
+        _ connection: any DatabaseConnection, account: Int64
+    ) throws(StoreFailure) -> Bool {
+        try connection.row(
+            "SELECT id FROM accounts WHERE id = \(account) AND sub = \(detachedName(account))")
+            != nil
+    }
+
+    /// Takes names, user and consents from an account, and moves it to a removed team of its own,
+    /// for rows that are deleted later: because they are many, or because a hold keeps them.
+    func detach(
+        _ connection: any DatabaseConnection, account: Int64, now: Int64
+    ) throws(StoreFailure) {
+        try connection.rememberHeld(account: account)
+        let held = try connection.heldData(ofAccount: account)
+        if !held.isEmpty, !held.contains(DataClass.decisions.name) {
+            let grants: SQL = "(SELECT id FROM grants WHERE account_id = \(account))"
+            for table in ["status_decisions", "rule_snoozes"] {
+                try connection.run("DELETE FROM \(raw: table) WHERE grant_id IN \(grants)")
+            }
+            try connection.run("DELETE FROM decision_objections WHERE account_id = \(account)")
+        }
+        let keepsUses = held.contains(DataClass.usesByOthers.name)
         try retireNames(connection, account: account)
         for table in [
             "relay_addresses", "external_identities", "transfer_subs", "account_notes",
-            "account_blocks", "last_mail", "uses_by_others",
-        ] {
+            "given_names",
+            "account_blocks", "last_mail", "account_refusals_told",
+        ] + (keepsUses ? [] : ["uses_by_others"]) {
             try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }
         try connection.run(
@@ -120,7 +153,7 @@ package struct AccountRepository: Sendable {
         try connection.run(
             "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = \(account)"
         )
-        let name = "removed account \(account)"
+        let name = detachedName(account)
         let team = try connection.inserted(
             "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id"
         )

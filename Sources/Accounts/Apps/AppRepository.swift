@@ -184,7 +184,8 @@ package struct AppRepository: Sendable {
             let removed = try connection.retireApp(
                 clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
             try connection.audit(change, "app.remove", "team:\(id)", clientID)
-            try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: removed)
+            try RemovalRepository(accounts: accounts).takeAway(
+                connection, tracker, team: removed, now: change.now)
         }
     }
 }

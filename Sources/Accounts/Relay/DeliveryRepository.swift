@@ -68,17 +68,19 @@ package struct DeliveryRepository: Sendable {
     /// Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1_000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
+            let isFreeResult = try connection.isFree(.deliveries, HeldTable.deliveryResults)
             let results = try connection.run(
                 """
                 DELETE FROM delivery_results WHERE (provider, team_id, hour, outcome) IN
-                    (SELECT provider, team_id, hour, outcome FROM delivery_results
-                    WHERE hour < \(time / 3_600) LIMIT \(limit))
+                    (SELECT provider, team_id, hour, outcome FROM delivery_results x
+                    WHERE x.hour < \(time / 3_600) AND \(isFreeResult) LIMIT \(limit))
                 """)
+            let isFreeMark = try connection.isFree(.deliveries, HeldTable.deliveryMarks)
             let marks = try connection.run(
                 """
                 DELETE FROM delivery_marks WHERE (provider, account_id, what, day) IN
-                    (SELECT provider, account_id, what, day FROM delivery_marks
-                    WHERE day < \(Day.number(time)) LIMIT \(limit))
+                    (SELECT provider, account_id, what, day FROM delivery_marks x
+                    WHERE x.day < \(Day.number(time)) AND \(isFreeMark) LIMIT \(limit))
                 """)
             let logs = try connection.run(
                 """

@@ -85,9 +85,12 @@ package struct RejectionRepository: Sendable {
     /// Deletes refusals from before a time, at most `limit`. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            try connection.run(
-                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < \(time) LIMIT \(limit))"
-            )
+            let isFree = try connection.isFree(.rejections, HeldTable.rejections)
+            return try connection.run(
+                """
+                DELETE FROM rejections WHERE id IN
+                    (SELECT id FROM rejections x WHERE x.last_at < \(time) AND \(isFree) LIMIT \(limit))
+                """)
         }
     }
 }

@@ -155,7 +155,7 @@ package struct TeamRepository: Sendable {
             )
             try connection.audit(change, "team.remove", "team:\(id)")
             try RemovalRepository(accounts: accounts).takeAway(
-                connection, tracker, team: team.number)
+                connection, tracker, team: team.number, now: change.now)
         }
     }
 }

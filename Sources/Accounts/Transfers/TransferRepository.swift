@@ -219,7 +219,15 @@ package struct TransferRepository: Sendable {
             var rows = RemovalRepository.rows
             for account in old {
                 // An account with too many rows for one transaction continues in the next.
-                guard try connection.clearAccount(account, rows: &rows) else { return limit }
+                guard try connection.clearAccount(account, rows: &rows) else {
+                    if rows > 0 {
+                        // Only what a hold keeps is left.
+                        try accounts.detach(connection, account: account, now: now)
+                        continue
+                    }
+                    return limit
+                }
+                try connection.rememberHeld(account: account)
                 try accounts.end(connection, account: account)
             }
             return old.count

@@ -52,7 +52,7 @@ package struct RemovalRepository: Sendable {
     }
 
     private static let waiting: SQL = """
-        SELECT 0 AS kind, id, removed_at FROM teams WHERE removed_at IS NOT NULL
+        SELECT 0 AS kind, id, removed_at FROM teams WHERE removed_at IS NOT NULL AND waits_for_hold = 0
         UNION ALL SELECT 1, id, removed_at FROM event_endpoints WHERE removed_at IS NOT NULL
         """
 
@@ -97,7 +97,7 @@ package struct RemovalRepository: Sendable {
                     try connection.row(
                         "SELECT id FROM teams WHERE id = \(team) AND removed_at IS NOT NULL") != nil
                 else { return }
-                try takeAway(connection, tracker, team: team, rows: rows)
+                try takeAway(connection, tracker, team: team, rows: rows, now: now)
             case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
             }
         }
@@ -106,7 +106,7 @@ package struct RemovalRepository: Sendable {
     /// Deletes at most `rows` rows of a removed team, and the team itself when no more are left.
     func takeAway(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64,
-        rows: Int = rows
+        rows: Int = rows, now: Int64
     ) throws(StoreFailure) {
         var left = rows
         guard try endConsents(connection, tracker, team: team, &left) else { return }
@@ -114,16 +114,35 @@ package struct RemovalRepository: Sendable {
         let found: [Int64] = try connection.values(
             "SELECT id FROM accounts WHERE team_id = \(team) ORDER BY id LIMIT \(limit)")
         for account in found {
-            guard try connection.clear(RemovedRows.ofAccount(account), &left) else { return }
-            try tracker.snapshot(.ending(account))
-            try accounts.end(connection, account: account)
+            let held = try connection.heldData(ofAccount: account)
+            guard try connection.clear(RemovedRows.ofAccount(account).besides(held), &left) else {
+                return
+            }
+            if RemovedRows.keeps(held) {
+                if try accounts.isDetached(connection, account: account) {
+                    return try waitForHold(connection, team: team)
+                }
+                try tracker.snapshot(.ending(account))
+                try accounts.detach(connection, account: account, now: now)
+            } else {
+                try tracker.snapshot(.ending(account))
+                try connection.rememberHeld(account: account)
+                try accounts.end(connection, account: account)
+            }
             left -= Self.rowsPerAccount
             guard left > 0 else { return }
         }
         guard found.count < limit else { return }
         // Last: any consents that its apps have now belong to other teams.
-        guard try connection.clear(RemovedRows.ofMovingApps(team) + RemovedRows.ofTeam(team), &left)
+        let isAnyHeld = try connection.hasHold()
+        let tables = RemovedRows.ofMovingApps(team) + RemovedRows.ofTeam(team)
+        guard
+            try connection.clear(
+                isAnyHeld ? connection.besidesHeld(tables, ofTeam: team) : tables, &left)
         else { return }
+        if isAnyHeld, try connection.hasHeldRows(ofTeam: team) {
+            return try waitForHold(connection, team: team)
+        }
         // Pending events for endpoints of its apps still go there.
         try connection.run(
             """
@@ -133,7 +152,15 @@ package struct RemovalRepository: Sendable {
         try connection.run("DELETE FROM teams WHERE id = \(team)")
     }
 
-    /// Ends consents to a group of apps that was removed alone. Returns whether none is left.
+    /// Keeps the rest of a removed team until a hold ends (`HoldRepository.end`).
+    private func waitForHold(
+        _ connection: any DatabaseConnection, team: Int64
+    ) throws(StoreFailure) {
+        try connection.run("UPDATE teams SET waits_for_hold = 1 WHERE id = \(team)")
+    }
+
+    /// Ends consents to a group of apps that was removed alone. Returns whether none is left but
+    /// those that a hold keeps.
     private func endConsents(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64,
         _ left: inout Int
@@ -142,15 +169,28 @@ package struct RemovalRepository: Sendable {
             "SELECT id FROM app_groups WHERE team_id = \(team) AND removed_from <> team_id")
         guard let group else { return true }
         let limit = max(1, left / Self.rowsPerAccount)
+        // A consent that a hold keeps ends too, and its row stays.
+        let remains: SQL =
+            try connection.hasHold()
+            ? "(state <> 'revoked' OR NOT \(HeldGrants.isHeld("grants.account_id")))" : "1 = 1"
         let found = try connection.rows(
-            "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id \(SQL.limit(limit))"
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) AND \(remains) ORDER BY id \(SQL.limit(limit))"
         ).map { row throws(StoreFailure) in
             try (grant: row["id"] as Int64, account: row["account_id"] as Int64)
         }
         for (grant, account) in found {
-            guard try connection.clear(RemovedRows.ofGrant(grant), &left) else { return false }
+            let held = try connection.heldData(ofAccount: account)
+            guard try connection.clear(RemovedRows.ofGrant(grant).besides(held), &left) else {
+                return false
+            }
             try tracker.snapshot(.ending(account))
-            try connection.run("DELETE FROM grants WHERE id = \(grant)")
+            if HeldGrants.keeps(held) {
+                try connection.run(
+                    "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE id = \(grant)"
+                )
+            } else {
+                try connection.run("DELETE FROM grants WHERE id = \(grant)")
+            }
             left -= Self.rowsPerAccount
             guard left > 0 else { return false }
         }
@@ -202,26 +242,59 @@ package struct RemovalRepository: Sendable {
     }
 }
 
+/// Consents whose rows decisions and checks refer to.
+private enum HeldGrants {
+    private static let data = [DataClass.decisions, .checks].map(\.name)
+
+    /// Whether holds that keep these kinds of data of an account keep its consents.
+    static func keeps(_ held: Set<String>) -> Bool { data.contains(where: held.contains) }
+
+    /// Whether a hold keeps the consents of an account.
+    static func isHeld(_ account: SQL) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM holds h JOIN hold_data k ON k.hold_id = h.id AND k.data IN \(list: data)
+            WHERE h.ended_at IS NULL AND \(HeldTable.isOfHold(account: account)))
+        """
+    }
+}
+
+extension [RemovedRows.Table] {
+    /// Without the tables that holds keep.
+    fileprivate func besides(_ held: Set<String>) -> Self {
+        filter { table in table.held.map { !held.contains($0.data.name) } ?? true }
+    }
+}
+
 /// Tables of which an account or a team may have many rows; these are deleted before it.
 private enum RemovedRows {
+    /// Whether an account has rows of one of these kinds of data.
+    static func keeps(_ held: Set<String>) -> Bool {
+        ofAccount(0).contains { table in table.held.map { held.contains($0.data.name) } ?? false }
+    }
+
     struct Table {
         let name: String
         /// Columns that identify a row. A number is first only if all columns are numbers: SQLite
         /// compares all of them like the first.
         let key: String
         /// The condition for the table's rows.
-        let condition: SQL
+        var condition: SQL
         /// The `SET` that clears the rows' reference; nil deletes them.
         var change: String?
         /// The cost of each row, with the rows that the database deletes with it.
         var weight = 1
+        /// What a hold keeps of it; nil: nothing.
+        var held: HeldTable?
     }
 
     /// The rows of consents; `condition` selects the consents.
     private static func ofGrants(_ condition: SQL) -> [Table] {
         [
-            Table(name: "checks", key: "decision_id, challenge", condition: condition),
-            Table(name: "decisions", key: "id", condition: condition, change: "grant_id = NULL"),
+            Table(
+                name: "checks", key: "decision_id, challenge", condition: condition, held: .checks),
+            Table(
+                name: "decisions", key: "id", condition: condition, change: "grant_id = NULL",
+                held: .decisions),
             Table(name: "refresh_tokens", key: "id", condition: condition),
             Table(name: "authorization_codes", key: "code_hash", condition: condition),
         ]
@@ -237,16 +310,16 @@ private enum RemovedRows {
                 condition: "account_id = \(account)"),
             Table(
                 name: "daily_counters", key: "account_id, day, kind",
-                condition: "account_id = \(account)"),
+                condition: "account_id = \(account)", held: .counters),
             Table(
                 name: "account_refusals", key: "domain, account_id, day, kind",
                 condition: "account_id = \(account)"),
             Table(
                 name: "uses_by_others", key: "domain, account_id, ordinal, day",
-                condition: "account_id = \(account)"),
+                condition: "account_id = \(account)", held: .uses),
             Table(
                 name: "delivery_marks", key: "provider, account_id, what, day",
-                condition: "account_id = \(account)"),
+                condition: "account_id = \(account)", held: .deliveryMarks),
         ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
     }
 
@@ -263,14 +336,14 @@ private enum RemovedRows {
         let ofItsApps: SQL =
             "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(team))"
         return [
-            Table(name: "decisions", key: "id", condition: "team_id = \(team)"),
-            Table(name: "rejections", key: "id", condition: "team_id = \(team)"),
+            Table(name: "decisions", key: "id", condition: "team_id = \(team)", held: .decisions),
+            Table(name: "rejections", key: "id", condition: "team_id = \(team)", held: .rejections),
             Table(
                 name: "delivery_standings", key: "provider, team_id",
                 condition: "team_id = \(team)"),
             Table(
                 name: "delivery_results", key: "provider, team_id, hour, outcome",
-                condition: "team_id = \(team)"),
+                condition: "team_id = \(team)", held: .deliveryResults),
             Table(
                 name: "idempotency_keys", key: "key_mark, team_id, endpoint",
                 condition: "team_id = \(team)"),
@@ -336,8 +409,41 @@ extension DatabaseConnection {
         return true
     }
 
-    /// Deletes the rows of an account in the same way.
+    /// Deletes the rows of an account in the same way. Returns false too if holds keep some.
     func clearAccount(_ account: Int64, rows: inout Int) throws(StoreFailure) -> Bool {
-        try clear(RemovedRows.ofAccount(account), &rows)
+        let held = try heldData(ofAccount: account)
+        return try clear(RemovedRows.ofAccount(account).besides(held), &rows)
+            && !RemovedRows.keeps(held)
+    }
+
+    /// The tables without the rows that holds keep: of the team, and of users whose decisions or
+    /// consents are there.
+    fileprivate func besidesHeld(
+        _ tables: [RemovedRows.Table], ofTeam team: Int64
+    ) throws(StoreFailure) -> [RemovedRows.Table] {
+        let held = try heldData(ofTeam: team)
+        let isFree = try isFree(.decisions, .decisions)
+        return tables.besides(held).map { table in
+            var table = table
+            if table.name == "decisions" {
+                table.condition =
+                    "id IN (SELECT id FROM decisions x WHERE x.team_id = \(team) AND \(isFree))"
+            } else if table.name == "grants" {
+                table.condition =
+                    "\(table.condition) AND NOT \(HeldGrants.isHeld("grants.account_id"))"
+            }
+            return table
+        }
+    }
+
+    /// Whether rows of a removed team are left that the end of its row would delete.
+    fileprivate func hasHeldRows(ofTeam team: Int64) throws(StoreFailure) -> Bool {
+        if try !heldData(ofTeam: team).isEmpty { return true }
+        return try row(
+            """
+            SELECT 1 AS found FROM teams t WHERE t.id = \(team)
+                AND (EXISTS (SELECT 1 FROM decisions d WHERE d.team_id = t.id)
+                OR EXISTS (SELECT 1 FROM grants g JOIN app_groups p ON p.id = g.group_id WHERE p.team_id = t.id))
+            """) != nil
     }
 }

@@ -8,6 +8,8 @@ package struct DataClass: Sendable, Hashable {
     package let range: ClosedRange<Int>
     /// A description of the data, and why it is kept that long.
     package let reason: String
+    /// What a hold on this data can be about; empty if the data is about no one.
+    package var scopes: [HoldScope] = HoldScope.allCases
 
     package static let counters = DataClass(
         name: "counters", standardDays: 400, range: 31...3650,
@@ -15,8 +17,8 @@ package struct DataClass: Sendable, Hashable {
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
         reason:
-            "The reasons why mail from a team's sources was refused: long enough to notice and fix them."
-    )
+            "The reasons why mail from a team's sources was refused: long enough to notice and fix them.",
+        scopes: [.team])
     package static let audit = DataClass(
         name: "audit", standardDays: 1100, range: 90...36_500,
         reason: "Administrative changes: three years, as auditors commonly require.")
@@ -33,8 +35,9 @@ package struct DataClass: Sendable, Hashable {
 
     package static let dmarcReports = DataClass(
         name: "dmarc-reports", standardDays: 90, range: 1...400,
-        reason: "Receivers' reports about mail from the relay domains: a season shows what changed."
-    )
+        reason:
+            "Receivers' reports about mail from the relay domains: a season shows what changed.",
+        scopes: [])
 
     package static let usesByOthers = DataClass(
         name: "uses-by-others", standardDays: 30, range: 1...30,
@@ -60,4 +63,8 @@ package struct Retention: Sendable, Hashable {
     package let dataClass: DataClass
     package let days: Int
     package var isStandard: Bool { days == dataClass.standardDays }
+
+    package init(dataClass: DataClass, days: Int) {
+        (self.dataClass, self.days) = (dataClass, days)
+    }
 }

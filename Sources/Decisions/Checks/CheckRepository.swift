@@ -153,10 +153,12 @@ package struct CheckRepository: Sendable {
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int
     {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            try connection.run(
+            let isFree = try connection.isFree(.checks, HeldTable.checks)
+            return try connection.run(
                 """
                 DELETE FROM checks WHERE (decision_id, challenge) IN
-                    (SELECT decision_id, challenge FROM checks WHERE initiated_at < \(cutoff) LIMIT \(limit))
+                    (SELECT decision_id, challenge FROM checks x
+                    WHERE x.initiated_at < \(cutoff) AND \(isFree) LIMIT \(limit))
                 """)
         }
     }

@@ -1,5 +1,6 @@
 // The decision log: written in batches, read by number, by page and by id.
 
+import Accounts
 import Database
 import SignIn
 
@@ -161,15 +162,17 @@ package struct DecisionRepository: Sendable {
     ///   account: some ten milliseconds.
     package func deleteExpired(before cutoff: Int64, limit: Int = 250) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            try connection.run(
+            let isFree = try connection.isFree(.decisions, HeldTable.decisions)
+            let isFreeStatus = try connection.isFree(.decisions, HeldTable.statusDecisions)
+            return try connection.run(
                 """
-                DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
-                    ORDER BY evaluated_at LIMIT \(limit))
+                DELETE FROM decisions WHERE id IN (SELECT id FROM decisions x
+                    WHERE x.evaluated_at < \(cutoff) AND \(isFree) ORDER BY x.evaluated_at LIMIT \(limit))
                 """)
                 + connection.run(
                     """
-                    DELETE FROM status_decisions WHERE id IN (SELECT id FROM status_decisions WHERE decided_at < \(cutoff)
-                        ORDER BY decided_at LIMIT \(limit))
+                    DELETE FROM status_decisions WHERE id IN (SELECT id FROM status_decisions x
+                        WHERE x.decided_at < \(cutoff) AND \(isFreeStatus) ORDER BY x.decided_at LIMIT \(limit))
                     """)
                 + connection.deleteSnoozes(endedBy: cutoff - 1, limit: limit)
         }

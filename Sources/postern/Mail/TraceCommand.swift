@@ -53,7 +53,8 @@ struct TraceCommand: ParsableCommand {
                 // Only a queue id is written to the audit: any other clue may be an inbox in one of
                 // its forms.
                 let detail = LogTrace.isQueueID(clue) ? clue : "not a queue id"
-                try installation.store.audit.note(thisChange(), "mail.trace", "mail", detail)
+                try installation.store.audit.note(
+                    thisChange(), .trace, "mail", detail, reason: reveal.reason.reason)
             }
             return (reveal.reveal, installation.configuration.relayDomains)
         }

@@ -130,22 +130,47 @@ struct OutputOptions: ParsableArguments {
     init() {}
 }
 
+/// Why personal data is shown.
+struct RevealReason: ParsableArguments {
+    /// The value of --reason.
+    @Option(
+        help: ArgumentHelp(
+            "Why you look, for the audit and postern audit report: one line without an email address.",
+            valueName: "text"))
+    var reason: String?
+
+    init() {}
+
+    func validate() throws {
+        guard reason.map(RevealAction.isReason) ?? true else {
+            throw ValidationError(
+                "--reason: one line of 1 to \(RevealAction.maximumReason) characters, without an email address"
+            )
+        }
+    }
+}
+
 /// Whether inbox addresses are shown.
 struct RevealOptions: ParsableArguments {
     /// The flag --reveal.
     @Flag(help: "Show inbox addresses and names in full instead of their first letter.")
     var reveal = false
+    @OptionGroup var reason: RevealReason
 
     init() {}
+
+    func validate() throws {
+        if !reveal, reason.reason != nil { throw ValidationError("--reason is for --reveal") }
+    }
 
     /// What the command may show. With --reveal it first writes to the audit: if that fails,
     /// nothing is shown.
     /// - Parameter subject: the owner of the data, as the audit names it.
     /// - Parameter action: the action's name in the audit.
     func disclosure(
-        of subject: String, in store: Store, as action: String = "user.reveal"
+        of subject: String, in store: Store, as action: RevealAction = .user
     ) throws(StoreFailure) -> Disclosure {
-        if reveal { try store.audit.note(thisChange(), action, subject) }
+        if reveal { try store.audit.note(thisChange(), action, subject, reason: reason.reason) }
         return Disclosure(isFull: reveal)
     }
 }

@@ -91,7 +91,7 @@ struct DecodedAddress: Encodable {
             if let failure = stored.failure { throw failure }
             number = Int64(token.account.rawValue)
             let shown = try reveal.disclosure(
-                of: "account:\(number)", in: store, as: "address.reveal")
+                of: "account:\(number)", in: store, as: .address)
             self.correspondent = correspondent.map { shown.shown(InboxAddress($0)) }
             state = nil
             goodUntil =

@@ -147,6 +147,9 @@ enum StatusScreen {
             "  events      \(waiting) waiting"
                 + (waiting > 0 ? ", the oldest for \(StatusReport.duration(oldest))" : ""),
         ] + (report.removals.count > 0 ? ["  removals    \(report.removals.count) under way"] : [])
+            + (report.nextHoldEnd.map {
+                ["  holds       \(report.holds) in force, the next ends at \(timestamp($0))"]
+            } ?? [])
             + [
                 "  http        \(http)", "  dns         \(dns)",
                 "  milter ms   \(latency.isEmpty ? "-" : latency + "  (median/95th, up to)")",

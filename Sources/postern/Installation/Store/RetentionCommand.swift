@@ -7,7 +7,7 @@ import Support
 struct RetentionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retention", abstract: "Show and set how long each kind of data is kept.",
-        subcommands: [Show.self, Set.self])
+        subcommands: [Show.self, Set.self, Record.self])
 
     private static func members(_ retention: Retention) -> Members {
         [
@@ -21,17 +21,25 @@ struct RetentionCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show how long each kind of data is kept, and why.",
             discussion:
-                "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail."
+                "Data with a fixed expiry is not listed: return paths, codes and links, marks of automatic mail. HOLDS counts the holds that keep some rows of the kind longer: postern hold list."
         )
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.retention.all() }
-            try output.print(rows, ["DATA", "DAYS", "STANDARD", "REASON"], json: members) {
+            let (rows, holds) = try installation.withStore {
+                (try $0.retention.all(), try $0.holds.all())
+            }
+            func held(_ retention: Retention) -> Int {
+                holds.count { $0.data.contains(retention.dataClass) }
+            }
+            try output.print(
+                rows, ["DATA", "DAYS", "STANDARD", "HOLDS", "REASON"],
+                json: { members($0).merging(["holds": held($0)]) }
+            ) {
                 [
-                    $0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)",
+                    $0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)", "\(held($0))",
                     $0.dataClass.reason,
                 ]
             }
@@ -64,6 +72,32 @@ struct RetentionCommand: ParsableCommand {
                 }
                 let retention = try store.retention.set(data, days: days, thisChange())
                 print("Kept for \(Count.text(retention.days, "day")): \(retention.dataClass.name).")
+            }
+        }
+    }
+
+    struct Record: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the record of processing: data, purpose, retention and recipients.",
+            discussion: """
+                It lists what Postern does with data about users, with the times of this installation. Add what you do with \
+                it yourself: logs of Postfix, backups, exports. Teams are responsible for what they get.
+                """)
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let retentions = try installation.withStore { try $0.retention.all() }
+            try output.print(ProcessingActivity.all, ProcessingActivity.header) {
+                let columns = $0.columns(retentions)
+                return [
+                    "data": columns[0], "purpose": columns[1], "kept": columns[2],
+                    "recipients": $0.recipients.map(\.rawValue),
+                    "sections_of_download": $0.sections,
+                ] as Members
+            } columns: {
+                $0.columns(retentions)
             }
         }
     }

@@ -2,8 +2,8 @@
 
 import RiskPolicy
 
-/// For a set of decisions: the outcomes of the checks, seen by Postern or reported by the teams, and
-/// the teams' labels for the people.
+/// For a set of decisions: the outcomes of the checks, seen by Postern or reported by the teams,
+/// and the teams' labels for the people.
 package struct OutcomeCounts: Sendable, Equatable {
     /// Decisions that required a check.
     package var asked = 0

@@ -42,7 +42,8 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
             guard failed > 0, failed * 100 >= failures * (sessions + failed) else { return nil }
             return Trouble(
                 "\(who) that \(failed) of \(sessions + failed) sessions failed to encrypt as its policy asks",
-                "see the kinds of failures above, and check the certificate, MTA-STS and DANE with \(.diagnose)")
+                "see the kinds of failures above, and check the certificate, MTA-STS and DANE with \(.diagnose)"
+            )
         case .postmaster:
             // The names of metrics are those of the query.
             let rates = summary.figures.filter {
@@ -59,7 +60,8 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
             return Trouble(
                 "\(who) "
                     + (isRed
-                        ? "that most of its mail counts as spam" : Count.text(Int(traps), "message")
+                        ? "that most of its mail counts as spam"
+                        : Count.text(Int(traps), "message")
                             + " to traps"),
                 "find the team that sends to people who did not ask for it: postern delivery show")
         }

@@ -95,7 +95,8 @@ extension DeliveryRepository {
             let (name, value): (String, String) = try (row["name"], row["value"])
             let last = found.count - 1
             if let before = found[last].count(name), let more = Int64(value) {
-                found[last].figures[name] = String(before.addingReportingOverflow(more).partialValue)
+                found[last].figures[name] = String(
+                    before.addingReportingOverflow(more).partialValue)
             } else {
                 found[last].figures[name] = value
             }

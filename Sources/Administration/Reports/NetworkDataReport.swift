@@ -51,7 +51,9 @@ enum NetworkDataReport {
                 })
             else { throw fault("column 7: GREEN, YELLOW or RED is required") }
             add("filter result", result)
-            guard isRate(record.fields[7]) else { throw fault("column 8: a percentage is required") }
+            guard isRate(record.fields[7]) else {
+                throw fault("column 8: a percentage is required")
+            }
             add("complaint rate", record.fields[7])
         }
         guard !figures.isEmpty else { throw ReportFault("", "no line") }

@@ -49,10 +49,13 @@ package enum ProviderReport {
                 return try PostmasterStatistics.figures(value, domains)
             }
             throw ReportFault(
-                "", "neither a TLS report (policies) nor statistics of Postmaster Tools (domainStats)")
+                "",
+                "neither a TLS report (policies) nor statistics of Postmaster Tools (domainStats)")
         case UInt8(ascii: "<"):
             throw ReportFault(
-                "", "XML: send DMARC reports to an address of local_recipients (postern status --dmarc)")
+                "",
+                "XML: send DMARC reports to an address of local_recipients (postern status --dmarc)"
+            )
         case .some: return try NetworkDataReport.figures(text)
         case nil: throw ReportFault("", "empty")
         }

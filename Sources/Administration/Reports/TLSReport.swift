@@ -11,12 +11,15 @@ enum TLSReport {
         "dane-required", "sts-policy-fetch-error", "sts-policy-invalid", "sts-webpki-invalid",
     ]
 
-    /// Fields that the RFC requires and some reports lack, such as `sending-mta-ip`, are not needed.
+    /// Fields that the RFC requires and some reports lack, such as `sending-mta-ip`, are not
+    /// needed.
     static func figures(
         _ report: ReportValue, _ domains: [String]
     ) throws(ReportFault) -> [ProviderFigure] {
         let begin = report["date-range"]["start-datetime"]
-        guard let day = CivilDate.days(String(decoding: try begin.string().utf8.prefix(10), as: UTF8.self))
+        guard
+            let day = CivilDate.days(
+                String(decoding: try begin.string().utf8.prefix(10), as: UTF8.self))
         else { throw begin.fault("a time is required, as in 2016-04-01T00:00:00Z") }
         let reporter = ProviderReport.text(try report["organization-name"].string())
         let identifier = ProviderReport.text(try report["report-id"].string(), most: 200)

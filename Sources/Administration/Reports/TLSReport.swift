@@ -11,7 +11,8 @@ enum TLSReport {
         "dane-required", "sts-policy-fetch-error", "sts-policy-invalid", "sts-webpki-invalid",
     ]
 
-    /// Fields that the RFC requires and some reports lack, such as `sending-mta-ip`, are not needed.
+    /// Fields that the RFC requires and some reports lack, such as `sending-mta-ip`, are not
+    /// needed.
     static func figures(
         _ report: ReportValue, _ domains: [String]
     ) throws(ReportFault) -> [ProviderFigure] {

@@ -7,7 +7,7 @@ struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit", abstract: "List administrative changes, or report who saw what.",
         discussion: """
-            Without a subcommand, it lists the changes: postern audit is postern audit list.
+            Without a subcommand, it lists the changes.
 
             The actor is uid:N for commands (with sudo:N for the user who called sudo), key:ID for the HTTP API, client:ID \
             for an app with its own access token. All entries of one postern apply have the same actor, as in uid:N \
@@ -81,7 +81,7 @@ struct AuditCommand: ParsableCommand {
                 if isEmpty, let user { _ = try store.users.user(user) }
                 if isEmpty, let action, try !store.audit.hasAction(action) {
                     Failure.warn(
-                        "no entry has the action \(action): postern audit without --action shows their names"
+                        "no entry has the action \(action): postern audit list without --action shows their names"
                     )
                 }
                 if isMore { Limit.remark(limit, "entry", "entries") }

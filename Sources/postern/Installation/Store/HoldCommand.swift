@@ -98,7 +98,7 @@ struct HoldCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the holds in force, the next to end first.",
-            discussion: "Holds that ended are in the audit: postern audit --action 'hold.*'.")
+            discussion: "Holds that ended are in the audit: postern audit list --action 'hold.*'.")
 
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -179,8 +179,8 @@ struct HoldCommand: ParsableCommand {
             abstract: "Print the rows that a hold keeps, as JSON lines.",
             discussion: """
                 Each line is a row: its table, its kind of data, and its columns; times are seconds since 1970, days are whole \
-                days since then. It holds no inbox, no name and no message. The audit records the export, and postern audit \
-                report lists it.
+                days since then. It holds no inbox, no name and no message. The audit records the export, and \
+                postern audit report lists it.
                 """)
 
         /// Rows that one transaction reads.

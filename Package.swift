@@ -12,7 +12,7 @@ let pure: [SwiftSetting] = strict + [.unsafeFlags(["-O"], .when(configuration: .
 /// How `postern` is linked for release: with the Swift libraries within, so that only the code of
 /// them that is used is in its memory, and a machine that runs it needs no Swift. The linker is the
 /// toolchain's own; relative relocations are packed (glibc 2.36, Debian 12), as a table of four
-/// megabytes would be read at each start; no name is exported, as nobody looks one up.
+/// megabytes would be read at each start; no other name is exported than Milter's, as nobody looks one up.
 let standalone: [LinkerSetting] = [
     .unsafeFlags(
         [
@@ -222,7 +222,11 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Milter", dependencies: ["CMilter", "Concurrency"], path: "milter/Milter",
-            swiftSettings: strict),
+            swiftSettings: strict,
+            // libmilter has to find this one (LibmilterSignals.swift).
+            linkerSettings: [
+                .unsafeFlags(["-Xlinker", "--export-dynamic-symbol=sigwait"])
+            ]),
         .target(
             name: "RelayMilter",
             dependencies: [

@@ -17,6 +17,9 @@ package enum MilterServerError: Error, Hashable, CustomStringConvertible {
     case unknownGroup(String)
     /// A system call failed: its purpose, and errno.
     case socketFailed(String, Int32)
+    /// libmilter would take the signals of the process (`libmilterSigwait`): the executable does not
+    /// export its `sigwait`.
+    case signalsNotKept
     /// A function of libmilter failed without a reason.
     case libmilter(String)
 
@@ -30,6 +33,8 @@ package enum MilterServerError: Error, Hashable, CustomStringConvertible {
         case .pathTooLong(let path): "the socket path \(path) is longer than 107 octets"
         case .unknownGroup(let name): "the group \"\(name)\" for the milter socket does not exist"
         case .socketFailed(let what, let code): "\(what): \(String(cString: strerror(code)))"
+        case .signalsNotKept:
+            "this program was linked without exporting sigwait, so that two SIGHUPs in a row could end it"
         case .libmilter(let function): "\(function) failed"
         }
     }
@@ -119,6 +124,7 @@ package final class MilterServer: Sendable {
     }
 
     private func prepare() throws(MilterServerError) {
+        guard keepsSignalsFromLibmilter() else { throw .signalsNotKept }
         Self.ignoreHangup()
         Self.returnMemory()
         guard smfi_settimeout(configuration.idleTimeout) == MI_SUCCESS else {

@@ -119,7 +119,7 @@ import Testing
         ("policy list", "shows"),
         ("policy show", "shows"), ("policy stats", "shows"), ("policy test", "shows"),
         ("retention show", "shows"), ("retention record", "shows"), ("delivery show", "shows"),
-        ("delivery read", "counts"), ("delivery import", "counts"),
+        ("delivery read", "counts"), ("delivery import", "counts"), ("delivery tags", "shows"),
         ("review list", "shows"), ("review show", "shows"), ("keys signing jwks", "shows"),
         ("keys signing list", "shows"),
         ("source check", "shows"), ("source list", "shows"), ("status", "shows"),

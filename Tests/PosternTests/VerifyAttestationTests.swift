@@ -92,6 +92,8 @@ import Testing
         try Data(
             "A certificate.\n-----BEGIN CERTIFICATE-----\n\(body)\n-----END CERTIFICATE-----\n".utf8
         ).write(to: pem)
+        let text = runner.folder.appendingPathComponent("root.txt")
+        try Data("No certificate.\n".utf8).write(to: text)
         let appID = "0352187391.com.juice"
         try runner.succeed(
             "app", "attestation", "add", "juice", "com.juice", "--app-id", appID, "--root", pem.path
@@ -116,7 +118,7 @@ import Testing
             saying: "TEAMID.bundle.id")
         try runner.fail(
             "app", "attestation", "add", "juice", "com.juice", "--app-id", appID, "--root",
-            runner.configuration, status: 65,
+            text.path, status: 65,
             saying: "PEM or DER")
         try runner.fail(
             "app", "attestation", "list", "juice", "com.soda", status: 66, saying: "no such app")

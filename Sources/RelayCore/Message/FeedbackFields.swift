@@ -31,13 +31,33 @@ package struct FeedbackFields: Sendable {
     package func identifier(
         _ purpose: Purpose, team: String?, provider: String? = nil
     ) -> HeaderField {
-        let tags = [
-            // Two providers cannot compare the team's tags.
-            team.map { tag("team", $0, provider ?? "") } ?? "",
-            tag("purpose", purpose.rawValue), provider.map { tag("provider", $0) } ?? "",
-            tag("sender", ""),
+        let parts: [Part?] = [
+            team.map { .team($0, provider: provider) }, .purpose(purpose),
+            provider.map { .provider($0) }, .sender,
         ]
-        return HeaderField(Self.identifierName, tags.joined(separator: ":"))
+        return HeaderField(
+            Self.identifierName, parts.map { $0.map(tag(of:)) ?? "" }.joined(separator: ":"))
+    }
+
+    /// A part of an identifier.
+    package enum Part: Sendable, Hashable {
+        /// Mail of a team to a provider: two providers cannot compare the team's tags.
+        case team(String, provider: String?)
+        case purpose(Purpose)
+        /// The domain of a provider.
+        case provider(String)
+        /// All mail of this relay.
+        case sender
+    }
+
+    /// The tag of a part, of which receivers show the figures.
+    package func tag(of part: Part) -> String {
+        switch part {
+        case .team(let team, let provider): tag("team", team, provider ?? "")
+        case .purpose(let purpose): tag("purpose", purpose.rawValue)
+        case .provider(let domain): tag("provider", domain)
+        case .sender: tag("sender", "")
+        }
     }
 
     /// `CFBL-Address`: receivers send complaints in the form of RFC 5965 there. Its domain is that
@@ -56,6 +76,11 @@ package struct FeedbackFields: Sendable {
 }
 
 extension ProviderRules {
+    /// The domains that an identifier names, in alphabetical order.
+    package var sharedDomains: [String] {
+        rules.filter { $0.value.sameAs == nil }.keys.sorted()
+    }
+
     /// The domain of an inbox at a provider that is known to have many users, in its canonical
     /// form; nil for any other domain, which could be one person's.
     func sharedDomain(of inbox: InboxAddress) -> String? {

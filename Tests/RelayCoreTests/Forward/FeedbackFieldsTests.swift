@@ -145,6 +145,17 @@ import Testing
                 == FeedbackFields.Purpose.allCases.count)
     }
 
+    @Test func feedbackID_eachTag_isThatOfItsPart() {
+        let fields = FeedbackFields(keys: Fixture.keys)
+        let value = fields.identifier(.reply, team: "juice", provider: "gmail.com").unfoldedValue
+        let parts: [FeedbackFields.Part] = [
+            .team("juice", provider: "gmail.com"), .purpose(.reply), .provider("gmail.com"),
+            .sender,
+        ]
+        #expect(value == parts.map(fields.tag(of:)).joined(separator: ":"))
+        #expect(Set(parts.map(fields.tag(of:))).count == 4)
+    }
+
     @Test func fields_ofTheTeam_areReplaced() {
         let fixture = Fixture(evidence: .signed("app.example"))
         let header = forward(

@@ -14,10 +14,12 @@ struct DeliveryCommand: ParsableCommand {
 
             Providers are families by their mail servers, such as google or microsoft; all small ones are other.
 
-            After complaints of many users, or many refusals for its reputation, mail of a team to this provider is slowed, and             then held: Postern answers 451, and the senders keep the mail. delivery.* in postern.yaml has the thresholds.             It ends by itself when the figures recover.
+            After complaints of many users, or many refusals for its reputation, mail of a team to this provider is slowed, and \
+            then held: Postern answers 451, and the senders keep the mail. delivery.* in postern.yaml has the thresholds. \
+            It ends by itself when the figures recover.
             """,
         subcommands: [
-            Show.self, Read.self, Import.self, Allow.self, Hold.self, Lift.self,
+            Show.self, Read.self, Import.self, Tags.self, Allow.self, Hold.self, Lift.self,
         ])
 }
 

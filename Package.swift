@@ -12,7 +12,8 @@ let pure: [SwiftSetting] = strict + [.unsafeFlags(["-O"], .when(configuration: .
 /// How `postern` is linked for release: with the Swift libraries within, so that only the code of
 /// them that is used is in its memory, and a machine that runs it needs no Swift. The linker is the
 /// toolchain's own; relative relocations are packed (glibc 2.36, Debian 12), as a table of four
-/// megabytes would be read at each start; no other name is exported than Milter's, as nobody looks one up.
+/// megabytes would be read at each start; no other name is exported than Milter's, as nobody looks
+/// one up.
 let standalone: [LinkerSetting] = [
     .unsafeFlags(
         [

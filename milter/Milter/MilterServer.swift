@@ -17,8 +17,8 @@ package enum MilterServerError: Error, Hashable, CustomStringConvertible {
     case unknownGroup(String)
     /// A system call failed: its purpose, and errno.
     case socketFailed(String, Int32)
-    /// libmilter would take the signals of the process (`libmilterSigwait`): the executable does not
-    /// export its `sigwait`.
+    /// libmilter would take the signals of the process (`libmilterSigwait`): the executable does
+    /// not export its `sigwait`.
     case signalsNotKept
     /// A function of libmilter failed without a reason.
     case libmilter(String)

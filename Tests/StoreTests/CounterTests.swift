@@ -306,6 +306,61 @@ import Testing
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 160)
     }
 
+    /// A reservation that waits for the store does not know of counts that begin meanwhile.
+    @Test(arguments: Engine.all) func counterBuffer_reservationWaitsWhileOthersCount_keepsLimit(
+        _ engine: Engine
+    ) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let next = Mutex<DispatchSemaphore?>(nil)
+        let (held, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        @Sendable func hold() {
+            let go = next.withLock { next in
+                defer { next = nil }
+                return next
+            }
+            guard let go else { return }
+            held.signal()
+            go.wait()
+        }
+        let database = RecordingDatabase(test.database, beforeWrite: hold)
+        let buffer = CounterBuffer(
+            Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
+                .counters)
+        @Sendable func reserve() throws -> Bool {
+            try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
+        }
+        let granted = Mutex(0)
+        // The count is not known yet, so the first one asks the store, and is held.
+        let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        next.withLock { $0 = first }
+        Thread.detachNewThread {
+            if (try? reserve()) == true { granted.withLock { $0 += 1 } }
+            over.signal()
+        }
+        held.wait()
+        buffer.note(0, account: account, kind: .forwarded, day: 3, now: 0)
+        for _ in 0..<5 where try reserve() { granted.withLock { $0 += 1 } }
+        // What they left to be written is held too, if there is anything.
+        next.withLock { $0 = second }
+        Thread.detachNewThread {
+            _ = try? buffer.flush()
+            held.signal()
+            over.signal()
+        }
+        held.wait()
+        next.withLock { $0 = nil }
+        while try reserve() { granted.withLock { $0 += 1 } }
+        first.signal()
+        #expect(over.wait(timeout: .now() + 60) == .success)
+        second.signal()
+        #expect(over.wait(timeout: .now() + 60) == .success)
+        try buffer.flush()
+        #expect(granted.withLock { $0 } == 160)
+        #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 160)
+    }
+
     @Test(arguments: Engine.all) func counterBuffer_oneOrSeveralHosts_keepsLimit(
         _ engine: Engine
     ) async throws {

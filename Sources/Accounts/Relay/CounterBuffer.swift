@@ -125,7 +125,10 @@ package final class CounterBuffer: Sendable {
             var entry = state.entries[key] ?? Entry()
             defer { if entry != Entry() { state.entries[key] = entry } }
             let ahead = entry.pending + entry.writing
-            if let known = entry.known, now - known.at <= Self.freshness, ahead < part,
+            // A reservation that waits for the store knows only of what was owed when it began. So
+            // nothing new is counted in memory until it has ended.
+            let waits = entry.writing > entry.owed
+            if let known = entry.known, now - known.at <= Self.freshness, ahead < part, !waits,
                 known.count + ahead < limit - Self.reserved * part
             {
                 entry.pending += 1

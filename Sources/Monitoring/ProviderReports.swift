@@ -16,7 +16,7 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
     init(_ summary: ProviderSummary) {
         source = summary.source.rawValue
         (reporter, subject, figures) = (summary.reporter, summary.subject, summary.figures)
-        day = String(decoding: UTCTime.text(summary.day * 86_400).utf8.prefix(10), as: UTF8.self)
+        day = UTCTime.date(summary.day)
     }
 
     /// The figures in one line.
@@ -28,20 +28,22 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
 
     /// Gmail's limit for the share of messages that users report as spam.
     private static let spamRate = 0.003
-    /// The share of sessions without the encryption that was expected, in percent.
-    private static let failures: Int64 = 1
+    /// The share of sessions without the encryption that was expected.
+    private static let failures = 0.01
 
     /// What needs the operator; nil for nothing.
     static func trouble(_ summary: ProviderSummary) -> Trouble? {
         let who = "\(summary.reporter) reports of \(summary.subject)"
         switch summary.source {
         case .tls:
-            let (sessions, failed) = (
-                summary.count("sessions") ?? 0, summary.count("failures") ?? 0
-            )
-            guard failed > 0, failed * 100 >= failures * (sessions + failed) else { return nil }
+            // Anyone may send a report: its numbers may be too large for a sum.
+            let failed = summary.count("failures") ?? 0
+            let (sum, isTooLarge) = (summary.count("sessions") ?? 0)
+                .addingReportingOverflow(failed)
+            let all = isTooLarge ? .max : sum
+            guard failed > 0, Double(failed) >= failures * Double(all) else { return nil }
             return Trouble(
-                "\(who) that \(failed) of \(sessions + failed) sessions failed to encrypt as its policy asks",
+                "\(who) that \(failed) of \(all) sessions failed to encrypt as its policy asks",
                 "see the kinds of failures above, and check the certificate, MTA-STS and DANE with \(.diagnose)"
             )
         case .postmaster:

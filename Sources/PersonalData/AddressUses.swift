@@ -193,11 +193,6 @@ extension UserExportRepository {
     /// Seconds after a day in which hosts record their refusals of that day.
     private static let grace: Int64 = 600
 
-    /// As in `2026-11-28`.
-    private static func written(_ day: Int64) -> String {
-        String(decoding: UTCTime.text(day * 86_400).utf8.prefix(10), as: UTF8.self)
-    }
-
     /// Writes the event for each address that others are proved to have used on a day that is
     /// over, at most `limit`. An address without proof gets no event: a flood from anywhere would
     /// cause it.
@@ -236,7 +231,7 @@ extension UserExportRepository {
                 )
                 guard proved > 0, !isTold else { continue }
                 let detail: JSONObject = [
-                    "day": .string(Self.written(day)), "proved": .integer(proved),
+                    "day": .string(UTCTime.date(day)), "proved": .integer(proved),
                     "unproved": .integer(unproved),
                 ]
                 try tracker.note(

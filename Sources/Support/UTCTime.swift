@@ -61,6 +61,11 @@ package struct CivilDate: Sendable, Hashable {
 
 /// Times as `2026-11-20T21:14:03Z` (RFC 3339), without a formatter: every response has several.
 package enum UTCTime {
+    /// The date of a day since 1970, as in `2026-11-30`; years 0000 to 9999.
+    package static func date(_ day: Int64) -> String {
+        String(decoding: text(day * 86_400).utf8.prefix(10), as: UTF8.self)
+    }
+
     /// The text for seconds since 1970; years 0000 to 9999.
     package static func text(_ seconds: Int64) -> String {
         let (days, time) = floorDivide(min(max(seconds, -62_167_219_200), 253_402_300_799), 86_400)

@@ -300,6 +300,10 @@ import Testing
         try add(.networkData, "192.0.2.1", ["filter result": "RED", "trap hits": "0"])
         try add(.networkData, "192.0.2.2", ["filter result": "GREEN", "trap hits": "2"])
         #expect(try told().count == 4)
+        // Anyone may send a report.
+        let most = String(Int64.max)
+        try add(.tls, "relay.example", ["sessions": most, "failures": most])
+        #expect(try told().contains { $0.contains("that \(most) of \(most) sessions") })
     }
 
     @Test func warmUp_mailWaits_isANoteUntilMidnight() throws {

@@ -95,8 +95,8 @@ extension DeliveryRepository {
             let (name, value): (String, String) = try (row["name"], row["value"])
             let last = found.count - 1
             if let before = found[last].count(name), let more = Int64(value) {
-                found[last].figures[name] = String(
-                    before.addingReportingOverflow(more).partialValue)
+                let (sum, isTooLarge) = before.addingReportingOverflow(more)
+                found[last].figures[name] = String(isTooLarge ? .max : sum)
             } else {
                 found[last].figures[name] = value
             }

@@ -35,11 +35,13 @@ enum NetworkDataReport {
             guard let day = day(record.fields[1]) else {
                 throw fault("column 2: a time is required, as in 11/28/2026 1:00 AM")
             }
+            // A day may have several periods, whose counts are added.
+            let period = ProviderReport.text(record.fields[1], most: 40)
             func add(_ name: String, _ value: String) {
                 figures.append(
                     ProviderFigure(
                         source: .networkData, reporter: reporter, subject: address.description,
-                        day: day, name: name, value: value))
+                        day: day, name: name, report: period, value: value))
             }
             guard let messages = number(record.fields[4]), let traps = number(record.fields[10])
             else { throw fault("columns 5 and 11: whole numbers are required") }

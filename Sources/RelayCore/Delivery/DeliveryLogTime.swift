@@ -37,7 +37,7 @@ package enum DeliveryLogTime: Sendable, Hashable {
             let month = number(text[5..<7]), let day = number(text[8..<10]),
             let hour = number(text[11..<13]), let minute = number(text[14..<16]),
             let second = number(text[17..<19]), (1970...9999).contains(year),
-            (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second < 61
+            hour < 24, minute < 60, second < 61
         else { return nil }
         let zone = text[19...].drop { $0 == 0x2E || $0.isASCIIDigit }
         var offset = 0
@@ -48,10 +48,10 @@ package enum DeliveryLogTime: Sendable, Hashable {
         } else if !zone.elementsEqual(CollectionOfOne(UInt8(ascii: "Z"))) {
             return nil
         }
-        // Days of the civil calendar, counted from the first of March.
-        let (y, m) = month <= 2 ? (year - 1, month + 9) : (year, month - 3)
-        let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468
-        return Int64(days * 86_400 + hour * 3_600 + minute * 60 + second - offset)
+        guard let days = CivilDate.checkedDays(Int64(year), Int64(month), Int64(day)) else {
+            return nil
+        }
+        return days * 86_400 + Int64(hour * 3_600 + minute * 60 + second - offset)
     }
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {

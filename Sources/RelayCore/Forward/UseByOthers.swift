@@ -143,7 +143,7 @@ struct UseReading {
                         && finding.provablyCovers($0, in: header)
                 }),
                 let proof = UseByOthers.Proof(
-                    domain: finding.domain, selector: finding.selector.lowercased())
+                    domain: finding.domain, selector: finding.selector.asciiLowercased)
             else { continue }
             return proof
         }
@@ -232,7 +232,7 @@ struct UseReading {
     private func isOfTeam(_ account: RelayAccount) -> Bool {
         let sources = ([account] + account.successors).flatMap(\.sources)
         func isTeams(_ domain: String) -> Bool {
-            let domain = domain.lowercased()
+            let domain = domain.asciiLowercased
             return sources.contains { source in
                 source.isPaired(envelope: domain)
                     || source.registeredDomain.map { DomainName.isEqualOrBelow(domain, $0) }
@@ -247,7 +247,7 @@ struct UseReading {
             return false
         }
         var organizations = [author.asciiDomain]
-        if let organization = evidence.dmarc?.organizationalDomain?.lowercased(),
+        if let organization = evidence.dmarc?.organizationalDomain?.asciiLowercased,
             organization.utf8.contains(UInt8(ascii: "."))
         {
             organizations.append(organization)

@@ -60,6 +60,22 @@ import Testing
         }
     }
 
+    /// An address may have two lines for a day, one for each period.
+    @Test(arguments: Engine.all) func networkData_twoPeriodsOfADay_areAdded(
+        _ engine: Engine
+    ) throws {
+        let test = try TestStore(engine)
+        let lines = ["1:00 AM", "1:00 PM"].map { time in
+            "192.0.2.1,11/28/2026 \(time),11/28/2026 11:00 PM,10,10,10,GREEN,< 0.1%,,,2,,\r\n"
+        }
+        let figures = try ProviderReport.read(Array(lines.joined().utf8), domains: [])
+        for _ in 0..<2 { _ = try test.store.deliveries.add(figures) }
+        let found = try test.store.deliveries.summaries(since: 0)
+        #expect(found.count == 1)
+        #expect(found.first?.count("messages") == 20 && found.first?.count("trap hits") == 4)
+        #expect(found.first?.figures["filter result"] == "GREEN")
+    }
+
     @Test(arguments: Engine.all) func report_readTwice_countsOnce(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let deliveries = test.store.deliveries

@@ -50,6 +50,13 @@ package struct ProbingDirectory: RelayDirectory {
         try base.admission(of: team, to: provider, perHour: perHour, now: now)
     }
 
+    package func senderContext(
+        _ account: AccountNumber
+    ) throws(DirectoryFailure) -> SenderContext? {
+        account == ProbeIdentity.account
+            ? probe.account(now: now()).senderContext : try base.senderContext(account)
+    }
+
     /// Only the team's address can be too long for a token. The caller checks that the result is
     /// this address.
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {

@@ -86,6 +86,14 @@ package enum Base32 {
         return number
     }
 
+    /// Each character of a text combined with the one at its place in another, which is at least as
+    /// long. Both are in the lower-case alphabet.
+    package static func exclusiveOr(_ text: [UInt8], _ other: [UInt8]) -> [UInt8] {
+        zip(text, other).map { one, two in
+            character(UInt32((value(of: one) ?? 0) ^ (value(of: two) ?? 0)))
+        }
+    }
+
     private static func value(of character: UInt8) -> UInt8? {
         switch character {
         case 0x61...0x7A: character - 0x61

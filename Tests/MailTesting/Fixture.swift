@@ -101,3 +101,14 @@ package struct Fixture {
         return Response(refusals: refusals, decision: transaction.finish())
     }
 }
+
+extension TokenMint {
+    /// A return path as the relay makes it for mail of app.example to anna.
+    package func forwardReturnPath(
+        account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64
+    ) -> MintedToken {
+        forwardReturnPath(
+            account: account, sender: sender, context: Fixture.anna.senderContext, nonce: nonce,
+            expiryDay: expiryDay)
+    }
+}

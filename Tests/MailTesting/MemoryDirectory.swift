@@ -119,8 +119,16 @@ package final class MemoryDirectory: RelayDirectory {
         state.withLock { $0.admissions["\(team) \(provider)"] = admission }
     }
 
+    package func senderContext(
+        _ account: AccountNumber
+    ) throws(DirectoryFailure) -> SenderContext? {
+        try self.account(account)?.senderContext
+    }
+
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
-        try asked { state -> AddrSpec?? in .some(state.stored[token.storageKey]) } ?? nil
+        try asked { state -> AddrSpec?? in
+            .some(token.storageKey.flatMap { state.stored[$0] })
+        } ?? nil
     }
 
     package func store(

@@ -46,8 +46,15 @@ package final class RecordingDirectory: RelayDirectory {
         return try other.isBlocked(author, by: account)
     }
 
+    package func senderContext(
+        _ account: AccountNumber
+    ) throws(DirectoryFailure) -> SenderContext? {
+        record("senders of \(account.rawValue)")
+        return try other.senderContext(account)
+    }
+
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
-        record("stored address of \(token.storageKey.utf8.count) octets")
+        record("stored address of \(token.storageKey?.utf8.count ?? 0) octets")
         return try other.storedAddress(token)
     }
 

@@ -37,7 +37,7 @@ import Testing
         }
         #expect(
             try store.tokens.store(
-                [StoredAddress(token: token.storageKey, address: address)], account: account,
+                [#require(StoredAddress(minted))], account: account,
                 day: 0, newPerDay: 10, now: 0))
         func expiry() throws -> Int64? {
             try store.tokens.find(token.localPart, purpose: .reverse, now: 1)?.expiresAt
@@ -70,7 +70,10 @@ import Testing
         let mint = TokenMint(keys: try #require(TokenKeys(installation.keys.token)))
         let sender = AddrSpec(localPart: "bounce+of-the-list-of-customers", domain: "app.example")
         func path(_ nonce: UInt64) -> MintedToken {
-            mint.forwardReturnPath(account: account, sender: sender, nonce: nonce, expiryDay: 20)
+            mint.forwardReturnPath(
+                account: account, sender: sender,
+                context: SenderContext(domains: [], relayAddresses: []), nonce: nonce, expiryDay: 20
+            )
         }
         func token(_ nonce: UInt64) throws -> AddressToken {
             guard case .token(let token) = mint.read(path(nonce).localPart) else {

@@ -201,6 +201,26 @@ package struct RelayRepository: Sendable {
         }
     }
 
+    /// What an account's return paths are written against: the domains of its team, and all of its
+    /// relay addresses. Nil if the account was deleted.
+    package func senderContext(_ account: AccountNumber) throws(StoreFailure) -> SenderContext? {
+        try database.read { connection throws(StoreFailure) in
+            guard
+                let team: Int64 = try connection.value(
+                    "SELECT team_id FROM accounts WHERE id = \(account.stored)")
+            else { return nil }
+            let addresses = try connection.rows(
+                """
+                SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account.stored)
+                ORDER BY ordinal DESC
+                """)
+            return try SenderContext(
+                sources: connection.sources(teamNumber: team).compactMap(\.registered),
+                relayAddresses: addresses.map { row throws(StoreFailure) in try AddrSpec(row: row) }
+            )
+        }
+    }
+
     /// The inbox of a row, bound to the user in `user_id`; nil for NULL.
     func inbox(_ row: SQLRow) throws(StoreFailure) -> UserInbox? {
         guard let address = try inboxAddress(row) else { return nil }

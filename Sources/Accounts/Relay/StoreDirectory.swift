@@ -65,6 +65,12 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
+    package func senderContext(
+        _ account: AccountNumber
+    ) throws(DirectoryFailure) -> SenderContext? {
+        try reading { try store.relay.senderContext(account) }
+    }
+
     package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try reading {
             try store.sources.sources(covering: author).compactMap(\.registered).filter {
@@ -94,7 +100,7 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
-        let key = token.storageKey
+        guard let key = token.storageKey else { return nil }
         if let address = unwritten.tokens.withLock({ $0[key] }) { return address }
         return try reading {
             let now = now()
@@ -150,9 +156,9 @@ package struct StoreDirectory: RelayDirectory {
         try reading {
             isReadOnly
                 ? try store.deliveries.wouldReserveWarmUp(
-                    host: host, provider: provider, day: Int64(day), ceiling: ceiling)
+                    host: host, team: team, day: Int64(day), ceiling: ceiling)
                 : try store.deliveries.reserveWarmUp(
-                    host: host, provider: provider, day: Int64(day), ceiling: ceiling)
+                    host: host, team: team, day: Int64(day), ceiling: ceiling)
         }
     }
 

@@ -1,4 +1,4 @@
-// // The number that identifies an account in tokens.
+// The number that identifies an account in tokens.
 
 /// An account's number: below 2^35, so that it fits seven base32 characters. It has no meaning
 /// outside this installation.
@@ -13,6 +13,9 @@ package struct AccountNumber: Sendable, Hashable, CustomStringConvertible {
 
     /// The highest number; the accounts of a store are numbered from 1.
     package static let highest = AccountNumber(unchecked: (1 << 35) - 1)
+
+    /// Base32 characters of a number.
+    static let digits = 7
 
     private init(unchecked rawValue: UInt64) { self.rawValue = rawValue }
 

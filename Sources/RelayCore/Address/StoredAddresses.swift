@@ -1,9 +1,9 @@
-// Looks up the stored tokens of a message during rewriting. Limits their number, and keeps the
-// first failure.
+// Looks up the addresses behind the tokens of a message during rewriting. Limits their number, and
+// keeps the first failure.
 
 import InternetMessage
 
-/// Looks up stored reverse addresses for one message. Not thread-safe.
+/// Looks up what the tokens of one message lead to. Not thread-safe.
 package final class StoredAddresses {
     private let directory: any RelayDirectory
     private let tokens: TokenMint
@@ -18,16 +18,23 @@ package final class StoredAddresses {
         self.tokens = tokens
     }
 
-    /// The address that a token leads to; nil if no valid address is stored.
+    /// The address that a token leads to; nil if no valid address is stored, or if the team
+    /// has given up the domain of a return path's sender.
     package func address(of token: AddressToken) -> AddrSpec? {
         if let address = token.address { return address }
-        guard token.purpose.isStored else { return nil }
-        let key = token.storageKey
+        guard token.purpose == .forward || token.storageKey != nil else { return nil }
+        let key = token.storageKey ?? token.localPart
         if let address = known[key] { return address }
         guard known.count < Self.maximumLookups, failure == nil else { return nil }
         do {
-            let stored = try directory.storedAddress(token)
-            let address = stored.flatMap { tokens.verifies(token, stored: $0) ? $0 : nil }
+            let address =
+                token.purpose == .forward
+                ? try directory.senderContext(token.account).flatMap {
+                    tokens.sender(of: token, context: $0)
+                }
+                : try directory.storedAddress(token).flatMap {
+                    tokens.verifies(token, stored: $0) ? $0 : nil
+                }
             known[key] = .some(address)
             return address
         } catch {

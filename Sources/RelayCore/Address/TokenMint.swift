@@ -12,15 +12,16 @@ package struct TokenMint: Sendable {
 
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
-    static let accountDigits = 7
     private static let nonceDigits = 8
     private static let dayDigits = 4
-    /// Account, nonce and day.
-    static let returnPathDigits = accountDigits + nonceDigits + dayDigits
+    /// Number, nonce and day of an answer token.
+    private static let answerDigits = AccountNumber.digits + nonceDigits + dayDigits
     /// 13 characters are 65 bits of HMAC-SHA-256.
     static let macDigits = 13
     /// The key of a stored address replaces the address itself, so it must not collide: 125 bits.
     static let storedMACDigits = 25
+    /// 25 bits of a sender's hash show which of the addresses a code means.
+    private static let senderCheckDigits = ReturnPath.contentDigits - SenderCode.digits
 
     package init(keys: TokenKeys) {
         self.keys = keys
@@ -32,25 +33,54 @@ package struct TokenMint: Sendable {
     /// The reverse address of a correspondent for one account. The same key always gives the same
     /// address.
     package func reverse(account: AccountNumber, correspondent: AddrSpec) -> MintedToken {
-        mint(
-            inline: .reverse, stored: .storedReverse, head: written(account), address: correspondent
-        )
+        let head = Self.written(account, key: keys.activeKey)
+        if let readable = Self.readable(correspondent),
+            readable.count + 1 + AddressToken.Form.reverse.length <= Self.maximumLocalPart
+        {
+            return MintedToken(
+                readable + [UInt8(ascii: ".")] + token(.reverse, head: head, address: readable))
+        }
+        return MintedToken(
+            token(.storedReverse, head: head, address: Self.canonical(correspondent)),
+            storing: correspondent)
     }
 
     /// The return path of a forwarded message.
     /// - Parameters:
     ///   - sender: the envelope sender, if it was proved; nil makes a return path
     ///     that reports to no one.
-    ///   - nonce: 40 random bits.
+    ///   - context: what the sender is written against.
+    ///   - nonce: 20 random bits.
     ///   - expiryDay: days since 1970.
     package func forwardReturnPath(
-        account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64
+        account: AccountNumber, sender: AddrSpec?, context: SenderContext, nonce: UInt64,
+        expiryDay: UInt64
     ) -> MintedToken {
-        let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
-        guard let sender else {
-            return MintedToken(localPart: bare(.silentForward, head: head), addressToStore: nil)
+        func sealed(_ kind: ReturnPath.Kind, _ content: [UInt8]) -> [UInt8] {
+            self.sealed(
+                ReturnPath(kind: kind, account: account, expiryDay: expiryDay, nonce: nonce),
+                content)
         }
-        return mint(inline: .forward, stored: .storedForward, head: head, address: sender)
+        guard let sender else { return MintedToken(sealed(.silentForward, [])) }
+        let canonical = Self.canonical(sender)
+        let hash = Array(Self.senderHash(canonical, account: account, key: keys.activeKey))
+        // Only what reads back as the same address is right.
+        if let code = SenderCode.encode(sender, context: context) {
+            let content = hash.prefix(Self.senderCheckDigits) + code
+            if Self.sender(in: content[...], account, context, keys.activeKey)
+                .map(Self.canonical) == canonical
+            {
+                return MintedToken(sealed(.forward, Array(content)))
+            }
+        }
+        if let code = SenderCode.encodeWhole(sender),
+            SenderCode.decodeWhole(code).map(Self.canonical) == canonical
+        {
+            return MintedToken(sealed(.wholeForward, code))
+        }
+        return MintedToken(
+            sealed(.storedForward, hash), storing: sender,
+            under: AddressToken.storageKey(keys.activeID, senderHash: hash))
     }
 
     /// The return path of a reply. It contains nothing of the inbox, which is found by the account.
@@ -59,10 +89,17 @@ package struct TokenMint: Sendable {
     package func replyReturnPath(
         account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64
     ) -> MintedToken {
-        let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
-        let witnesses = RecipientWitnesses.written(
-            recipients.map(Self.canonical), head: head, key: keys.activeKey)
-        return MintedToken(localPart: bare(.reply, head: head + witnesses), addressToStore: nil)
+        let path = ReturnPath(kind: .reply, account: account, expiryDay: expiryDay, nonce: nonce)
+        return MintedToken(
+            sealed(
+                path,
+                RecipientWitnesses.written(
+                    recipients.map(Self.canonical), head: path.head, key: keys.activeKey)))
+    }
+
+    private func sealed(_ path: ReturnPath, _ content: [UInt8]) -> [UInt8] {
+        [keys.activeID, AddressToken.Form.returnPath.rawValue]
+            + path.sealed(content: content, key: keys.activeKey)
     }
 
     /// The local part that receives an answer to a verification message.
@@ -70,7 +107,7 @@ package struct TokenMint: Sendable {
         let number = AccountPermutation(key: keys.activeKey, series: .verification).hidden(
             token.number)
         let head =
-            Base32.encode(number, digits: Self.accountDigits)
+            Base32.encode(number, digits: AccountNumber.digits)
             + Self.times(nonce: token.nonce, expiryDay: token.expiryDay)
         return String(
             decoding: [keys.activeID, AnswerToken.letter] + head
@@ -80,15 +117,11 @@ package struct TokenMint: Sendable {
             as: UTF8.self)
     }
 
-    /// The account in the form that tokens have.
-    private func written(_ account: AccountNumber) -> [UInt8] {
-        Self.written(account, key: keys.activeKey)
-    }
-
+    /// The account in the form that reverse addresses have.
     private static func written(_ account: AccountNumber, key: HMACSHA256) -> [UInt8] {
         Base32.encode(
             AccountPermutation(key: key, series: .account).hidden(account.rawValue),
-            digits: accountDigits)
+            digits: AccountNumber.digits)
     }
 
     private static func times(nonce: UInt64, expiryDay: UInt64) -> [UInt8] {
@@ -96,63 +129,47 @@ package struct TokenMint: Sendable {
             + Base32.encode(expiryDay, digits: dayDigits)
     }
 
-    private func mint(
-        inline: AddressToken.Purpose, stored: AddressToken.Purpose, head: [UInt8], address: AddrSpec
-    ) -> MintedToken {
-        let suffixLength = 2 + head.count + Self.macDigits
-        if let readable = Self.readable(address),
-            readable.count + 1 + suffixLength <= Self.maximumLocalPart
-        {
-            return MintedToken(
-                localPart: token(inline, head: head, address: readable, before: readable),
-                addressToStore: nil)
-        }
-        let canonical = Self.canonical(address)
-        let localPart =
-            stored.hasSenderHash
-            ? token(
-                stored, head: head + Self.senderHash(canonical, account: head, key: keys.activeKey),
-                address: [])
-            : token(stored, head: head, address: canonical)
-        return MintedToken(localPart: localPart, addressToStore: address)
-    }
-
-    private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String {
-        token(purpose, head: head, address: [])
-    }
-
-    /// The local part; the readable address, if any, is before the dot.
     private func token(
-        _ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8],
-        before readable: [UInt8] = []
-    ) -> String {
-        var text = readable
-        text.reserveCapacity(readable.count + 3 + head.count + Self.storedMACDigits)
-        if !readable.isEmpty { text.append(UInt8(ascii: ".")) }
-        text.append(keys.activeID)
-        text.append(purpose.rawValue)
-        text += head
-        text += Self.mac(purpose, head: head, address: address, key: keys.activeKey)
-        return String(decoding: text, as: UTF8.self)
+        _ form: AddressToken.Form, head: [UInt8], address: [UInt8]
+    ) -> [UInt8] {
+        [keys.activeID, form.rawValue] + head
+            + Self.mac(form, head: head, address: address, key: keys.activeKey)
     }
 
     private static func mac(
-        _ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], key: HMACSHA256
+        _ form: AddressToken.Form, head: [UInt8], address: [UInt8], key: HMACSHA256
     ) -> ArraySlice<UInt8> {
-        mac(purpose.rawValue, head: head, address: address, key: key, digits: purpose.macDigits)
+        mac(
+            form.rawValue, head: head, address: address, key: key,
+            digits: form.isCheckedByAddress ? storedMACDigits : macDigits)
     }
 
     private static let senderLabel = Array("postern stored sender 1\n".utf8)
 
     /// Always the same for one sender and account, and different for another account. So the
     /// address is stored once, and nothing shows that two accounts get mail from the same sender.
-    /// - Parameter head: begins with the account in the form that tokens have.
     private static func senderHash(
-        _ canonical: [UInt8], account head: [UInt8], key: HMACSHA256
+        _ canonical: [UInt8], account: AccountNumber, key: HMACSHA256
     ) -> ArraySlice<UInt8> {
         Base32.encode(
-            key.authenticationCode(for: senderLabel + head.prefix(accountDigits) + canonical)
+            key.authenticationCode(
+                for: senderLabel + Base32.encode(account.rawValue, digits: AccountNumber.digits)
+                    + canonical)
         ).prefix(storedMACDigits)
+    }
+
+    /// The sender in the content of a return path: the one of those that the code can mean whose
+    /// hash is right. Nil if the team has given up its domain.
+    private static func sender(
+        in content: ArraySlice<UInt8>, _ account: AccountNumber, _ context: SenderContext,
+        _ key: HMACSHA256
+    ) -> AddrSpec? {
+        SenderCode.decode(content.dropFirst(senderCheckDigits), context: context).first { address in
+            constantTimeEqual(
+                senderHash(canonical(address), account: account, key: key).prefix(
+                    senderCheckDigits),
+                content.prefix(senderCheckDigits))
+        }
     }
 
     private static let label = Array("postern address token 1\n".utf8)
@@ -199,19 +216,19 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
-    /// The octets that follow the key id in every token of an account, for each key: letter and
-    /// account.
+    /// The octets that follow the key id in every reverse address of an account, for each key:
+    /// letter and account.
     func anchors(account: AccountNumber) -> [[UInt8]] {
         keys.ids.compactMap(keys.key).flatMap { key in
             let digits = Self.written(account, key: key)
-            return AddressToken.Purpose.allCases.map { [$0.rawValue] + digits }
+            return AddressToken.Form.ofCorrespondents.map { [$0.rawValue] + digits }
         }
     }
 
     /// Whether the text after the last dot of a local part, in lower case, has the length and
     /// letters of a token. Runs for every word before a relay domain, so it computes no MAC.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard AddressToken.Purpose.lengths.contains(octets.count) else { return false }
+        guard AddressToken.Form.lengths.contains(octets.count) else { return false }
         for octet in octets
         where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
         return true
@@ -226,14 +243,15 @@ package struct TokenMint: Sendable {
         let tail = Array(dot.map { text[($0 + 1)...] } ?? text[...])
         guard tail.count > 2, Base32.isEncoded(tail) else { return .notAToken }
         if tail[1] == AnswerToken.letter, dot == nil { return readAnswer(tail) }
-        guard let purpose = AddressToken.Purpose(rawValue: tail[1]), tail.count == purpose.length,
-            purpose.hasAddress == (dot != nil)
+        guard let form = AddressToken.Form(rawValue: tail[1]), tail.count == form.length,
+            form.hasAddress == (dot != nil)
         else { return .notAToken }
+        guard let key = keys.key(tail[0]) else { return .forged(form) }
+        if form == .returnPath { return readReturnPath(tail, key) }
 
-        let head = Array(tail[2..<(2 + purpose.headDigits)])
-        guard let key = keys.key(tail[0]) else { return .forged(purpose) }
+        let head = Array(tail[2..<(2 + AccountNumber.digits)])
         var address: AddrSpec?
-        if purpose.hasAddress, let dot {
+        if form.hasAddress, let dot {
             let readable = Array(text[..<dot])
             guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0,
                 equals + 1 < readable.count
@@ -242,35 +260,38 @@ package struct TokenMint: Sendable {
             }
             guard
                 constantTimeEqual(
-                    Self.mac(purpose, head: head, address: readable, key: key),
-                    tail.suffix(purpose.macDigits))
-            else { return .forged(purpose) }
+                    Self.mac(form, head: head, address: readable, key: key),
+                    tail.suffix(Self.macDigits))
+            else { return .forged(form) }
             address = AddrSpec(
                 localPart: String(decoding: readable[..<equals], as: UTF8.self),
                 domain: String(decoding: readable[(equals + 1)...], as: UTF8.self))
-        } else if !purpose.isCheckedByAddress {
-            guard
-                constantTimeEqual(
-                    Self.mac(purpose, head: head, address: [], key: key),
-                    tail.suffix(purpose.macDigits))
-            else { return .forged(purpose) }
         }
-        guard let number = Base32.number(head.prefix(Self.accountDigits)),
+        guard let number = Base32.number(head),
             let account = AccountNumber(
                 AccountPermutation(key: key, series: .account).revealed(number))
-        else { return .forged(purpose) }
-        let times = head.dropFirst(Self.accountDigits)
+        else { return .forged(form) }
         return .token(
             AddressToken(
-                purpose: purpose, account: account, address: address,
-                nonce: Base32.number(times.prefix(Self.nonceDigits)) ?? 0,
-                expiryDay: Base32.number(times.dropFirst(Self.nonceDigits).prefix(Self.dayDigits))
-                    ?? 0,
-                localPart: String(decoding: text, as: UTF8.self)))
+                purpose: form == .reverse ? .reverse : .storedReverse, account: account,
+                address: address, nonce: 0, expiryDay: 0,
+                localPart: String(decoding: text, as: UTF8.self), content: [], head: []))
+    }
+
+    private func readReturnPath(_ text: [UInt8], _ key: HMACSHA256) -> TokenReading {
+        guard let (path, content) = ReturnPath.opened(text[2...], key: key) else {
+            return .forged(.returnPath)
+        }
+        return .token(
+            AddressToken(
+                purpose: AddressToken.Purpose(path.kind), account: path.account, address: nil,
+                nonce: path.nonce, expiryDay: path.expiryDay,
+                localPart: String(decoding: text, as: UTF8.self), content: Array(content),
+                head: path.head))
     }
 
     private func readAnswer(_ text: [UInt8]) -> TokenReading {
-        let end = 2 + Self.returnPathDigits
+        let end = 2 + Self.answerDigits
         guard text.count == end + Self.macDigits else { return .notAToken }
         let head = Array(text[2..<end])
         guard let key = keys.key(text[0]),
@@ -278,8 +299,9 @@ package struct TokenMint: Sendable {
                 Self.mac(
                     AnswerToken.letter, head: head, address: [], key: key, digits: Self.macDigits),
                 text[end...]),
-            let number = Base32.number(head.prefix(Self.accountDigits)),
-            let nonce = Base32.number(head.dropFirst(Self.accountDigits).prefix(Self.nonceDigits)),
+            let number = Base32.number(head.prefix(AccountNumber.digits)),
+            let nonce = Base32.number(
+                head.dropFirst(AccountNumber.digits).prefix(Self.nonceDigits)),
             let day = Base32.number(head.suffix(Self.dayDigits))
         else { return .forgedAnswer }
         return .answer(
@@ -291,29 +313,42 @@ package struct TokenMint: Sendable {
     /// Whether the reply of this return path went to this address, as far as the return path shows
     /// it (`RecipientWitnesses`).
     func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
-        let text = Array(token.localPart.utf8)
-        guard token.purpose == .reply, text.count == token.purpose.length,
-            let key = keys.key(text[0])
-        else { return false }
-        let witnesses = 2 + Self.returnPathDigits
+        guard token.purpose == .reply, let key = key(of: token) else { return false }
         return RecipientWitnesses.hold(
-            Self.canonical(address), in: text[witnesses..<(witnesses + RecipientWitnesses.digits)],
-            head: Array(text[2..<witnesses]), key: key)
+            Self.canonical(address), in: token.content.prefix(RecipientWitnesses.digits),
+            head: token.head, key: key)
+    }
+
+    /// The sender that a return path holds as a code.
+    func sender(of token: AddressToken, context: SenderContext) -> AddrSpec? {
+        guard token.purpose == .forward, let key = key(of: token) else { return nil }
+        if token.head.first == ReturnPath.Kind.wholeForward.rawValue {
+            return SenderCode.decodeWhole(token.content)
+        }
+        return Self.sender(in: token.content[...], token.account, context, key)
     }
 
     /// Whether this token was made for this stored address.
     package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
-        let (text, purpose) = (Array(token.localPart.utf8), token.purpose)
-        guard purpose.isStored, text.count == purpose.length, let key = keys.key(text[0]) else {
-            return false
+        guard let key = key(of: token) else { return false }
+        let canonical = Self.canonical(address)
+        switch token.purpose {
+        case .storedReverse:
+            let text = Array(token.localPart.utf8)
+            return constantTimeEqual(
+                Self.mac(
+                    .storedReverse, head: Array(text[2..<(2 + AccountNumber.digits)]),
+                    address: canonical, key: key),
+                text.suffix(Self.storedMACDigits))
+        case .storedForward:
+            return constantTimeEqual(
+                Self.senderHash(canonical, account: token.account, key: key),
+                token.content.prefix(Self.storedMACDigits))
+        case .reverse, .forward, .silentForward, .reply: return false
         }
-        let (head, canonical) = (Array(text[2..<(2 + purpose.headDigits)]), Self.canonical(address))
-        return purpose.hasSenderHash
-            ? constantTimeEqual(
-                Self.senderHash(canonical, account: head, key: key),
-                head.suffix(Self.storedMACDigits))
-            : constantTimeEqual(
-                Self.mac(purpose, head: head, address: canonical, key: key),
-                text.suffix(purpose.macDigits))
+    }
+
+    private func key(of token: AddressToken) -> HMACSHA256? {
+        token.localPart.utf8.first.flatMap { keys.key($0) }
     }
 }

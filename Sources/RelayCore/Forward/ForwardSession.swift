@@ -296,7 +296,8 @@ enum ForwardEnvelope {
         let token =
             returnPath
             ?? engine.tokens.forwardReturnPath(
-                account: account.number, sender: nil, nonce: engine.nonce(),
+                account: account.number, sender: nil, context: account.senderContext,
+                nonce: engine.nonce(),
                 expiryDay: day + engine.settings.returnPathDays)
         return [
             engine.tokens.feedback.identifier(
@@ -315,7 +316,8 @@ enum ForwardEnvelope {
     ) -> (path: String, token: MintedToken?) {
         guard !client.mailFrom.isEmpty else { return ("<>", nil) }
         let token = engine.tokens.forwardReturnPath(
-            account: account.number, sender: sender, nonce: engine.nonce(),
+            account: account.number, sender: sender, context: account.senderContext,
+            nonce: engine.nonce(),
             expiryDay: day + engine.settings.returnPathDays)
         return ("<\(token.localPart)@\(account.relayAddress.domain)>", token)
     }

@@ -37,7 +37,8 @@ package enum RecipientReading: Sendable, Hashable {
         switch tokens.read(address.localPart) {
         case .notAToken, .forgedAnswer: return .unknown
         case .answer(let token): return .answer(token)
-        case .forged(let purpose): return purpose.isReverse ? .forgedReverse : .forgedReturnPath
+        case .forged(let form):
+            return form == .returnPath ? .forgedReturnPath : .forgedReverse
         case .token(let token):
             return token.purpose.isReverse ? .reverse(token) : .returnPath(token)
         }

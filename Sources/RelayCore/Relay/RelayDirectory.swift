@@ -129,7 +129,7 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
 
 /// A permanent failure of an inbox, identified by the return path of the report.
 package struct InboxFailure: Sendable, Hashable {
-    /// The nonce of the return path; 40 bits.
+    /// The nonce of the return path; 20 bits.
     package let nonce: UInt64
     /// Three days since 1970: the last day of the return path, the day of the relayed message, and
     /// today.
@@ -181,8 +181,8 @@ package struct StoredAddress: Sendable, Hashable {
 
     /// Nil if the token holds its address.
     package init?(_ minted: MintedToken, expiryDay: UInt64? = nil) {
-        guard let address = minted.addressToStore else { return nil }
-        self.init(token: minted.storageKey, address: address, expiryDay: expiryDay)
+        guard let address = minted.addressToStore, let key = minted.storageKey else { return nil }
+        self.init(token: key, address: address, expiryDay: expiryDay)
     }
 }
 
@@ -219,8 +219,9 @@ package protocol RelayRecords: Sendable {
     /// one place is lost.
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
 
-    /// Counts one forward of a new host to a provider on a day (since 1970), if fewer than
-    /// `ceiling` were counted; otherwise counts that it was deferred. One step for all processes.
+    /// Counts one forward of a team through a new host on a day (since 1970), if fewer than
+    /// `ceiling` were counted in all, and fewer than its share if other teams send too; otherwise
+    /// counts that it was deferred. One step for all processes.
     /// - Returns: whether the forward may leave.
     func reserveWarmUp(
         host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
@@ -297,6 +298,9 @@ package protocol RelayDirectory: RelayRecords {
 
     /// The account with this number and with its current relay address; nil if it was deleted.
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
+
+    /// What the senders of an account's return paths are read against; nil if it was deleted.
+    func senderContext(_ account: AccountNumber) throws(DirectoryFailure) -> SenderContext?
 
     /// The sources of any team that cover this address. Makes at most one look-up for each parent
     /// domain, and a domain has few.

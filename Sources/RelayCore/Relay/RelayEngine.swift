@@ -110,8 +110,8 @@ package final class RelayEngine: Sendable {
         providers.family(of: inbox.revealed.domain)
     }
 
-    /// 40 random bits for a return path.
-    package func nonce() -> UInt64 { randomness(5).reduce(0) { $0 << 8 | UInt64($1) } }
+    /// 20 random bits for a return path.
+    package func nonce() -> UInt64 { randomness(3).reduce(0) { $0 << 8 | UInt64($1) } >> 4 }
 }
 
 /// Makes the DKIM signatures of outgoing mail.

@@ -177,7 +177,7 @@ package struct ReplyNames {
         token.purpose.isReverse ? stored.address(of: token) : nil
     }
 
-    /// The octets after the key id in this account's tokens, for each purpose and key.
+    /// The octets after the key id in this account's reverse addresses, for each form and key.
     let tokenAnchors: [[UInt8]]
 
     /// Whether an address is a token of ours of any kind; none may reach the team.
@@ -187,10 +187,11 @@ package struct ReplyNames {
         return true
     }
 
-    /// Whether a local part is a token of another account of this relay, as its MAC shows.
+    /// Whether a local part is a return path, or a reverse address of another account of this
+    /// relay, as its MAC shows.
     func isForeignToken(_ localPart: some Collection<UInt8>) -> Bool {
         switch tokens.read(String(decoding: localPart, as: UTF8.self)) {
-        case .token(let token): token.account != account
+        case .token(let token): !token.purpose.isReverse || token.account != account
         case .answer: true
         default: false
         }

@@ -1,4 +1,4 @@
-// Reverse addresses and return paths: readable, authenticated, bound to their account.
+// Reverse addresses: readable, authenticated, bound to their account.
 
 import InternetMessage
 import MailCrypto
@@ -101,93 +101,6 @@ import Testing
         )
     }
 
-    @Test func returnPath_ofAForward_carriesNonceAndExpiry() throws {
-        let minted = mint.forwardReturnPath(
-            account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678,
-            expiryDay: 20_500)
-        let token = try #require(readToken(minted.localPart))
-        #expect(token.purpose == .forward && token.address == address("news@app.example"))
-        #expect(token.nonce == 0xFF_1234_5678 && token.expiryDay == 20_500)
-    }
-
-    private static let news = "News@app.example"
-
-    /// The expected token comes from another implementation (HMAC-SHA-256 in Python).
-    @Test func returnPath_storedSender_holdsItsHash() throws {
-        let (anna, news) = (Fixture.anna.number, address(Self.news))
-        let minted = mint.forwardReturnPath(
-            account: anna, sender: news, nonce: 97, expiryDay: 20_416)
-        #expect(minted.localPart == "as6tuozgbaaaaaadbat6ajx2w6yxqdxdm34ux6eddcitnakqydzc457l7yk")
-        #expect(
-            minted.storageKey == "as6tuozgbjx2w6yxqdxdm34ux6eddcitna"
-                && minted.addressToStore == news)
-        let token = try #require(readToken(minted.localPart.uppercased()))
-        #expect(token.purpose == .storedForward && token.account == anna && token.address == nil)
-        #expect(
-            token.nonce == 97 && token.expiryDay == 20_416 && token.storageKey == minted.storageKey)
-        #expect(
-            mint.verifies(token, stored: news)
-                && mint.verifies(token, stored: address("News@App.Example")))
-        #expect(!mint.verifies(token, stored: address("news@app.example")))
-        #expect(
-            mint.forwardReturnPath(
-                account: account, sender: address("Bounce+1@App.Example"), nonce: 1,
-                expiryDay: 20_500
-            )
-            .localPart == "asdpnjlxzaaaaaaabauaumsfsa4w6qow3neisw3f5nwzjxfr3zdrvvnwgqb")
-        // The same sender to the same account is found under the same key, for any message; no
-        // other sender is.
-        let next = mint.forwardReturnPath(account: anna, sender: news, nonce: 98, expiryDay: 20_417)
-        #expect(next.storageKey == minted.storageKey && next.localPart != minted.localPart)
-        let others = [
-            mint.forwardReturnPath(
-                account: anna, sender: address("NEWS@app.example"), nonce: 97, expiryDay: 20_416),
-            mint.forwardReturnPath(
-                account: Fixture.bob.number, sender: news, nonce: 97, expiryDay: 20_416),
-        ]
-        for other in others {
-            // Nothing in it shows that it has the same sender.
-            #expect(other.storageKey.dropFirst(9) != minted.storageKey.dropFirst(9))
-        }
-        // An address stored under its key, or under that of a reverse address, is never the
-        // other's.
-        #expect(mint.reverse(account: anna, correspondent: news).storageKey != minted.storageKey)
-    }
-
-    @Test func returnPath_forgedStoredSender_isNotRead() {
-        let path = mint.forwardReturnPath(
-            account: account, sender: address(Self.news), nonce: 1, expiryDay: 20_500
-        ).localPart
-        for index in path.indices {
-            let forged = path.replacingCharacters(at: index, with: path[index] == "b" ? "c" : "b")
-            if case .token(let token) = mint.read(forged) {
-                Issue.record("\(forged) reads as \(token)")
-            }
-        }
-        // The hash of one sender with the rest of another's path.
-        let other = mint.forwardReturnPath(
-            account: account, sender: address("Other@app.example"), nonce: 1, expiryDay: 20_500
-        )
-        .localPart
-        let mixed = path.prefix(21) + other.dropFirst(21).prefix(25) + path.suffix(13)
-        #expect(mixed.utf8.count == 59 && mint.read(String(mixed)) == .forged(.storedForward))
-    }
-
-    @Test func returnPath_ofAReply_holdsNoAddress() throws {
-        let minted = mint.replyReturnPath(
-            account: account, recipients: [address("billing@app.example")], nonce: 1,
-            expiryDay: 20_500)
-        #expect(!minted.localPart.contains("=") && !minted.localPart.contains("."))
-        #expect(try #require(readToken(minted.localPart)).purpose == .reply)
-    }
-
-    @Test func returnPath_silent_holdsNoAddress() throws {
-        let minted = mint.forwardReturnPath(
-            account: account, sender: nil, nonce: 1, expiryDay: 20_500)
-        #expect(minted.addressToStore == nil)
-        #expect(try #require(readToken(minted.localPart)).purpose == .silentForward)
-    }
-
     @Test func reverseAddress_underARetiredKey_isForged() {
         let old = mint.reverse(account: account, correspondent: address("billing@app.example"))
             .localPart
@@ -217,13 +130,14 @@ import Testing
 
     /// Two teams must not match accounts n and n + 1 of one user, and no one may count accounts.
     @Test func accountNumber_consecutive_looksRandom() throws {
-        let digits = (1...2_000).map { (number: UInt64) -> String in
-            let path = mint.replyReturnPath(
-                account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500
-            )
-            .localPart
-            return String(path.dropFirst(2).prefix(7))
+        func written(_ mint: TokenMint, _ number: UInt64) -> String {
+            let local = mint.reverse(
+                account: AccountNumber(number)!, correspondent: address("a@b.example")
+            ).localPart
+            let tail = local.lastIndex(of: ".")!
+            return String(local[tail...].dropFirst(3).prefix(7))
         }
+        let digits = (1...2_000).map { written(mint, $0) }
         #expect(Set(digits).count == digits.count, "two accounts look alike")
         let numbers: [UInt64] = try digits.map { try #require(Base32.number($0.utf8)) }
         // In a random permutation about half of the steps go up, and nearly none is short.
@@ -241,10 +155,8 @@ import Testing
                 keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a")
             )!)
         #expect(
-            !other.replyReturnPath(
-                account: AccountNumber(1)!, recipients: [], nonce: 1, expiryDay: 20_500
-            ).localPart.contains(
-                digits[0]))
+            other.reverse(account: AccountNumber(1)!, correspondent: address("a@b.example"))
+                .localPart.contains(digits[0]) == false)
     }
 
     @Test func accountPermutation_hiddenNumber_isRevealed() {
@@ -280,31 +192,6 @@ import Testing
         #expect("\(head)x\(tail)" == token)
         for letter in "abcefgijklmnqrtuvwz234567" {
             #expect(mint.read("\(head)\(letter)\(tail)") == .notAToken, "\(letter)")
-        }
-    }
-
-    @Test func returnPath_ofAReply_knowsItsRecipientsOnly() throws {
-        let recipients = (0..<6).map { address("r\($0)@app.example") }
-        for count in 0...6 {
-            let path = mint.replyReturnPath(
-                account: account, recipients: Array(recipients.prefix(count)), nonce: 9,
-                expiryDay: 20_500
-            ).localPart
-            #expect(path.utf8.count == 54, "how many there were can be seen")
-            let token = try #require(readToken(path))
-            #expect(token.nonce == 9 && token.expiryDay == 20_500)
-            #expect(
-                recipients.map { mint.isRecipient($0, of: token) }
-                    == (0..<6).map { $0 < min(count, 4) })
-            #expect(
-                !mint.isRecipient(address("R0@app.example"), of: token)
-                    && !mint.isRecipient(address("r0@evil.example"), of: token))
-            // Under another nonce the same recipients look different.
-            let next = mint.replyReturnPath(
-                account: account, recipients: Array(recipients.prefix(count)), nonce: 10,
-                expiryDay: 20_500
-            ).localPart
-            #expect(path.dropFirst(21).prefix(20) != next.dropFirst(21).prefix(20))
         }
     }
 

@@ -52,7 +52,7 @@ import Testing
         let paths = try [1, 2, 1, 1, 2].map { try Self.forward(fixture, from: Self.sender($0)) }
         #expect(fixture.directory.storedCount == 2)
         #expect(
-            paths.allSatisfy { $0.hasPrefix("as") && $0.split(separator: "@")[0].utf8.count == 59 })
+            paths.allSatisfy { $0.hasPrefix("ad") && $0.split(separator: "@")[0].utf8.count == 64 })
         #expect(
             Self.recipients(Self.report(fixture, to: paths[0])) == ["<\(Self.sender(1).wireForm)>"])
         #expect(
@@ -82,7 +82,10 @@ import Testing
             return
         }
         _ = try fixture.directory.store(
-            [StoredAddress(token: token.storageKey, address: Self.sender(2), expiryDay: Self.day)],
+            [
+                StoredAddress(
+                    token: token.storageKey ?? "", address: Self.sender(2), expiryDay: Self.day)
+            ],
             account: token.account,
             day: 1,
             newPerDay: 1)

@@ -43,14 +43,9 @@ import Testing
             engine.tokens.reverse(
                 account: account,
                 correspondent: AddrSpec(localPart: "billing", domain: "app.example")),
-            engine.tokens.replyReturnPath(
-                account: account, recipients: [], nonce: 77, expiryDay: 20_500),
-            engine.tokens.forwardReturnPath(
-                account: account, sender: AddrSpec(localPart: "b", domain: "app.example"),
-                nonce: 78, expiryDay: 20_500),
-            engine.tokens.forwardReturnPath(
-                account: account, sender: AddrSpec(localPart: "Stored", domain: "app.example"),
-                nonce: 79, expiryDay: 20_500),
+            engine.tokens.reverse(
+                account: account,
+                correspondent: AddrSpec(localPart: "Stored", domain: "app.example")),
         ].map(\.localPart)
         try Self.run(["generate", Self.seed, Self.count] + tokens, to: messages)
         var output = Data()

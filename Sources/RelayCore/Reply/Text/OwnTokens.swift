@@ -1,5 +1,5 @@
-// Finds the account's tokens without their domain: a reverse address's local part alone
-// reveals the correspondent.
+// Finds the account's reverse addresses without their domain: the local part alone reveals the
+// correspondent. A return path reveals nothing.
 
 import InternetMessage
 import MailCrypto
@@ -7,8 +7,8 @@ import MailCrypto
 /// Finds and reads tokens of one account in text. Not thread-safe, as it counts its readings: make
 /// one for each message.
 final class OwnTokens {
-    /// The octets after the key id in every tail of this account's tokens: letter and account. They
-    /// are searched for to find tokens.
+    /// The octets after the key id in every tail of this account's reverse addresses: letter and
+    /// account. They are searched for to find tokens.
     let anchors: [[UInt8]]
     private let names: ReplyNames
     private var readings = 0
@@ -46,7 +46,6 @@ final class OwnTokens {
 
     /// The token around an anchor.
     /// - Parameters:
-    ///   - joins: whether an octet belongs to the same word as the octet before.
     ///   - joins: whether an octet belongs to the same word as the one before.
     ///   - isApart: whether white space is before an octet.
     func find(
@@ -54,10 +53,10 @@ final class OwnTokens {
         isApart: (Int) -> Bool
     ) -> Found? {
         let start = anchor - 1
-        guard start >= text.startIndex, let purpose = AddressToken.Purpose(rawValue: text[anchor]),
-            start + purpose.length <= text.endIndex
+        guard start >= text.startIndex, let form = AddressToken.Form(rawValue: text[anchor]),
+            start + form.length <= text.endIndex
         else { return nil }
-        let end = start + purpose.length
+        let end = start + form.length
         // Base32 in lower case. Tested here, as this runs for every anchor.
         for index in start..<end
         where
@@ -71,8 +70,8 @@ final class OwnTokens {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
         }
-        if purpose.isCheckedByAddress, !isWord() { return nil }
-        guard purpose.hasAddress else { return found(start, end, text) { read(start..<end, text) } }
+        if form.isCheckedByAddress, !isWord() { return nil }
+        guard form.hasAddress else { return found(start, end, text) { read(start..<end, text) } }
         // A dot follows the address in the token.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else {
             return nil

@@ -75,13 +75,11 @@ extension AddressRepository {
     package func switchForwarding(
         account number: Int64, at time: Int64?, after messages: Int? = nil, _ change: Change
     ) throws(StoreFailure) {
-        let today = Day.number(change.now)
         try events.database.write(.durable) { connection throws(StoreFailure) in
             let changed = try connection.run(
                 """
-                UPDATE relay_addresses SET switches_at = \(time), counted_from = \(today),
-                    ends_at_count = CAST(\(messages.map(Int64.init)) AS BIGINT) + (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
-                        WHERE c.account_id = \(number) AND c.kind = \(CounterKind.forwarded) AND c.day >= \(today))
+                UPDATE relay_addresses SET switches_at = \(time),
+                    ends_at_count = CAST(\(messages.map(Int64.init)) AS BIGINT) + \(CounterKind.forwarded.total(account: "\(number)"))
                 WHERE account_id = \(number) AND is_current = 1
                 """)
             guard changed > 0 else { throw .refused(.unmet, "there is no address to switch") }
@@ -127,8 +125,7 @@ extension AddressRepository {
             let ended = try events.database.rows(
                 """
                 SELECT r.local_part, r.domain FROM relay_addresses r WHERE r.ends_at_count IS NOT NULL \(which) AND r.ends_at_count <=
-                    (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
-                        WHERE c.account_id = r.account_id AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from)
+                    \(CounterKind.forwarded.total(account: "r.account_id"))
                 """)
             for row in ended { try switchOver(AddrSpec(row: row), on: false, by: .count, now: now) }
         }

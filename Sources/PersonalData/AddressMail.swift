@@ -77,7 +77,11 @@ extension UserExportRepository {
     /// The last day (days since 1970) on which a message was relayed in either
     /// direction, for an account `a`.
     static let usedDay: SQL = """
-        (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id
-            AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied)))
+        (SELECT MAX(u.day) FROM (
+            SELECT c.day FROM daily_counters c WHERE c.account_id = a.id
+                AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied))
+            UNION ALL
+            SELECT s.last_day FROM counter_totals s WHERE s.account_id = a.id
+                AND s.kind IN (\(CounterKind.forwarded), \(CounterKind.replied))) u)
         """
 }

@@ -32,8 +32,7 @@ package struct UserExportRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, r.switches_at, r.switched_at, r.switched_by,
-                    r.ends_at_count - (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c WHERE c.account_id = a.id
-                        AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from) AS messages_left,
+                    r.ends_at_count - \(CounterKind.forwarded.total(account: "a.id")) AS messages_left,
                     a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, \(GivenName.columns),
                     \(Self.usedDay) AS used_day, \(Self.refusedOfWeek(now)) AS refused,
@@ -69,7 +68,7 @@ package struct UserExportRepository: Sendable {
                     move: consents.contains(where: \.isLive)
                         ? nil : move(connection, account: number, now: now),
                     recent: usage(connection, account: number, since: day),
-                    total: usage(connection, account: number, since: 0))
+                    total: usage(connection, account: number))
             }
             return accounts.filter(\.isActive) + accounts.filter { !$0.isActive }
         }
@@ -144,15 +143,19 @@ package struct UserExportRepository: Sendable {
         }
     }
 
+    /// - Parameter day: days since 1970; nil: all that was ever counted.
     private func usage(
-        _ connection: any DatabaseConnection, account: Int64, since day: Int64
+        _ connection: any DatabaseConnection, account: Int64, since day: Int64? = nil
     ) throws(StoreFailure) -> DailyUsage {
+        func sum(_ kind: CounterKind) -> SQL {
+            guard let day else { return kind.total(account: "\(account)") }
+            return """
+                (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
+                    WHERE c.account_id = \(account) AND c.day >= \(day) AND c.kind = \(kind))
+                """
+        }
         let row = try connection.row(
-            """
-            SELECT COALESCE(SUM(CASE WHEN kind = 1 THEN count ELSE 0 END), 0) AS forwarded,
-                COALESCE(SUM(CASE WHEN kind = 2 THEN count ELSE 0 END), 0) AS replied
-            FROM daily_counters WHERE account_id = \(account) AND day >= \(day) AND kind IN (1, 2)
-            """)
+            "SELECT \(sum(.forwarded)) AS forwarded, \(sum(.replied)) AS replied")
         return try DailyUsage(forwarded: row?["forwarded"] ?? 0, replied: row?["replied"] ?? 0)
     }
 

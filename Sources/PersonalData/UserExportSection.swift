@@ -123,7 +123,6 @@ struct UserExportSection: Sendable {
                     ("is_current", .flag, "x.is_current"),
                     ("forwarding_is_on", .flag, "x.forwarding_on"),
                     ("forwarding_switches_at", .time, "x.switches_at"),
-                    ("forwards_are_counted_from", .day, "x.counted_from"),
                     ("forwarding_ends_at_count", .integer, "x.ends_at_count"),
                     ("forwarding_switched_at", .time, "x.switched_at"),
                     ("forwarding_switched_by", .cause, "x.switched_by"),
@@ -296,6 +295,14 @@ struct UserExportSection: Sendable {
                     ("count", .integer, "x.count"),
                 ],
                 "FROM daily_counters x \(ofUser) ORDER BY x.day, x.account_id, x.kind"),
+            UserExportSection(
+                "counts_before",
+                [
+                    ("account", .integer, "x.account_id"), ("until", .day, "x.last_day"),
+                    ("what", .counter, "x.kind"),
+                    ("count", .integer, "x.count"),
+                ],
+                "FROM counter_totals x \(ofUser) ORDER BY x.account_id, x.kind"),
             UserExportSection(
                 "refusals_by_day",
                 [

@@ -129,4 +129,63 @@ import Testing
         try addresses.endCounted(accounts: nil, now: TestStore.now)
         #expect(try !isOn())
     }
+    /// What a user sees of an account's counts.
+    private struct Seen: Equatable {
+        let left: Int?
+        let recent, total: DailyUsage
+        let used: Int64?
+    }
+
+    /// What a user sees, and the limit, are the same before and after old days are summed up.
+    @Test(arguments: Engine.all) func counts_summedUp_giveTheSameAnswers(_ engine: Engine) throws {
+        let (test, address) = try Self.world(engine)
+        let (addresses, account) = (test.store.addresses, address.account.number)
+        let counters = test.store.counters
+        func count(_ kind: CounterKind, _ count: Int, daysAgo: Int64) throws {
+            try counters.add([
+                DailyCounter(
+                    accountNumber: account, day: TestStore.today - daysAgo, kind: kind, count: count
+                )
+            ])
+        }
+        func seen() throws -> Seen {
+            let accounts = try test.store.persons.accounts(
+                user: "anna", since: TestStore.today - 30, now: TestStore.now)
+            let found = try #require(accounts.first)
+            return Seen(
+                left: found.messagesLeft, recent: found.recent, total: found.total,
+                used: found.lastUsedDay)
+        }
+        func sumUp(before day: Int64) throws -> Int {
+            try counters.deleteExpired(countersBefore: day, now: 0, limit: 3)
+        }
+        for day: Int64 in [34, 35, 36, 37, 100, 400] {
+            try count(.forwarded, 2, daysAgo: day)
+            try count(.replied, 1, daysAgo: day)
+        }
+        try addresses.switchForwarding(account: account, at: nil, after: 4, TestStore.change)
+        try count(.forwarded, 3, daysAgo: 35)
+        let before = try seen()
+        #expect(before.left == 1 && before.used == TestStore.today - 34)
+        #expect(before.total == DailyUsage(forwarded: 15, replied: 6))
+        // In several steps, and at one day and the next.
+        for daysAgo: Int64 in [36, 35, 34, 33] {
+            var steps = 0
+            while try sumUp(before: TestStore.today - daysAgo) > 0 { steps += 1 }
+            #expect(steps > 0)
+            #expect(try seen() == before, "\(daysAgo) days")
+        }
+        #expect(try counters.counters(account: account, since: 0).isEmpty)
+        // A late count of a day that was summed up goes there too.
+        try count(.forwarded, 1, daysAgo: 36)
+        try addresses.endCounted(accounts: [account], now: TestStore.now)
+        #expect(try addresses.address(address.address).isForwardingOn == false)
+        #expect(try sumUp(before: TestStore.today) == 1)
+        let after = try seen()
+        #expect(after.total.forwarded == 16 && after.used == before.used)
+        // The download has the sum, and it goes with the account.
+        let sums: [Int64] = try test.database.values(
+            "SELECT count FROM counter_totals WHERE account_id = \(account) ORDER BY kind")
+        #expect(sums == [16, 6])
+    }
 }

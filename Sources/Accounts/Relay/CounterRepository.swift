@@ -178,20 +178,14 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Deletes counters of days before `day` and expired marks, at most `limit` of each at a time,
-    /// so that mail does not wait. Returns the largest of the numbers: if it is `limit`, there may
-    /// be more.
+    /// Sums up counters of days before `day`, and deletes expired marks, at most `limit` of each at
+    /// a time, so that mail does not wait. Returns the largest of the numbers: if it is `limit`,
+    /// there may be more.
     package func deleteExpired(
         countersBefore day: Int64, now: Int64, limit: Int = 1000
     ) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.counters, HeldTable.counters)
-            let counters = try connection.run(
-                """
-                DELETE FROM daily_counters WHERE (account_id, day, kind) IN
-                    (SELECT account_id, day, kind FROM daily_counters x
-                    WHERE x.day < \(day) AND \(isFree) LIMIT \(limit))
-                """)
+            let counters = try sumUp(connection, before: day, limit: limit)
             let marks = try connection.run(
                 """
                 DELETE FROM once_marks WHERE (mark, account_id, purpose) IN
@@ -204,6 +198,48 @@ package struct CounterRepository: Sendable {
                 """)
             return max(counters, marks, failures)
         }
+    }
+
+    /// Moves the counts of old days into one sum for each account and kind. Returns the number of
+    /// rows that went.
+    private func sumUp(
+        _ connection: any DatabaseConnection, before day: Int64, limit: Int
+    ) throws(StoreFailure) -> Int {
+        let isFree = try connection.isFree(.counters, HeldTable.counters)
+        let gone = try connection.rows(
+            """
+            DELETE FROM daily_counters WHERE (account_id, day, kind) IN
+                (SELECT account_id, day, kind FROM daily_counters x
+                WHERE x.day < \(day) AND \(isFree) LIMIT \(limit))
+            RETURNING account_id, day, kind, count
+            """)
+        var sums: [CounterSum: (count: Int64, lastDay: Int64)] = [:]
+        for row in gone {
+            let sum = try CounterSum(account: row["account_id"], kind: row["kind"])
+            let (count, lastDay) = sums[sum] ?? (0, .min)
+            sums[sum] = try (count + row["count"], max(lastDay, row["day"]))
+        }
+        // Every host locks rows in the same order, so that no two hosts block each other.
+        let rows = sums.sorted { $0.key < $1.key }.map { sum, value in
+            [sum.account, sum.kind, value.count, value.lastDay]
+        }
+        try connection.insert(
+            rows, into: "counter_totals (account_id, kind, count, last_day)",
+            """
+            ON CONFLICT (account_id, kind) DO UPDATE SET count = counter_totals.count + excluded.count,
+                last_day = CASE WHEN excluded.last_day > counter_totals.last_day THEN excluded.last_day
+                    ELSE counter_totals.last_day END
+            """)
+        return gone.count
+    }
+}
+
+/// What one row of `counter_totals` is about.
+private struct CounterSum: Hashable, Comparable {
+    let account, kind: Int64
+
+    static func < (one: CounterSum, other: CounterSum) -> Bool {
+        (one.account, one.kind) < (other.account, other.kind)
     }
 }
 

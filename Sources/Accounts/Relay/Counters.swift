@@ -44,6 +44,19 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let addressesStored = CounterKind(rawValue: 17)
 }
 
+extension CounterKind {
+    /// All that was ever counted of this kind: the days that are kept, and what is summed up of
+    /// those before.
+    package func total(account: SQL) -> SQL {
+        """
+        CAST((SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
+            WHERE c.account_id = \(account) AND c.kind = \(self))
+        + COALESCE((SELECT s.count FROM counter_totals s
+            WHERE s.account_id = \(account) AND s.kind = \(self)), 0) AS BIGINT)
+        """
+    }
+}
+
 /// Days for counters.
 package enum Day {
     /// Whole days since 1970 UTC for a time in seconds.
@@ -52,7 +65,7 @@ package enum Day {
     }
 }
 
-/// Messages relayed for an account in one day.
+/// Messages relayed for an account in some time.
 package struct DailyUsage: Sendable, Hashable {
     package let forwarded: Int
     package let replied: Int

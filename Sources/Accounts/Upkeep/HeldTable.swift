@@ -22,6 +22,9 @@ package struct HeldTable: Sendable {
     package static let counters = HeldTable(
         data: .counters, name: "daily_counters", key: ["account_id", "day", "kind"],
         others: ["count"], account: "x.account_id", team: nil)
+    package static let counterTotals = HeldTable(
+        data: .counters, name: "counter_totals", key: ["account_id", "kind"],
+        others: ["count", "last_day"], account: "x.account_id", team: nil)
     package static let checks = HeldTable(
         data: .checks, name: "checks", key: ["decision_id", "challenge"],
         others: ["grant_id", "method", "initiated_at", "passed_at", "failed_at"],
@@ -61,8 +64,8 @@ package struct HeldTable: Sendable {
 
     /// Every table, in the order of a listing.
     package static let all: [HeldTable] = [
-        decisions, statusDecisions, checks, counters, deliveryMarks, deliveryResults, rejections,
-        uses, audit,
+        decisions, statusDecisions, checks, counters, counterTotals, deliveryMarks,
+        deliveryResults, rejections, uses, audit,
     ]
 
     /// Whether a row `x` of the table belongs to a hold `h` that keeps its kind of data.

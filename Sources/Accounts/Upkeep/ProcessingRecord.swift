@@ -58,9 +58,11 @@ package struct ProcessingActivity: Sendable, Hashable {
             recipients: [.team, .identityProvider]),
         ProcessingActivity(
             data: "daily counts of each account, and failures of each inbox",
-            sections: ["counts_by_day", "inbox_failures"],
+            sections: ["counts_by_day", "counts_before", "inbox_failures"],
             purpose: "to keep limits, to suspend inboxes that reject mail, and as signals of risk",
-            periods: [.retention(.counters)], recipients: [.none]),
+            periods: [
+                .retention(.counters), .fixed("their sum until the account is deleted"),
+            ], recipients: [.none]),
         ProcessingActivity(
             data:
                 "risk decisions with their signals, first statuses, objections and notes of reviews",

@@ -312,6 +312,9 @@ private enum RemovedRows {
                 name: "daily_counters", key: "account_id, day, kind",
                 condition: "account_id = \(account)", held: .counters),
             Table(
+                name: "counter_totals", key: "account_id, kind",
+                condition: "account_id = \(account)", held: .counterTotals),
+            Table(
                 name: "account_refusals", key: "domain, account_id, day, kind",
                 condition: "account_id = \(account)"),
             Table(

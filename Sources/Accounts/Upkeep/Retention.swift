@@ -12,8 +12,10 @@ package struct DataClass: Sendable, Hashable {
     package var scopes: [HoldScope] = HoldScope.allCases
 
     package static let counters = DataClass(
-        name: "counters", standardDays: 400, range: 31...3650,
-        reason: "Daily counts per account: policies look back a year.")
+        name: "counters", standardDays: 35, range: 31...3650,
+        reason:
+            "Counts of each account by day: policies look back 30 days. Older days become one sum, which is kept as long as the account."
+    )
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
         reason:

@@ -87,7 +87,7 @@ CREATE TABLE grants (
 CREATE INDEX grants_group ON grants (group_id, id);
 
 -- `ordinal`: the number of the address among those of its account, from 1. `switches_at`: when forwarding switches by itself.
--- Forwarding ends after `ends_at_count` messages since the day `counted_from`. `switched_at`, `switched_by`: when forwarding was
+-- Forwarding ends when the account has forwarded `ends_at_count` messages in all. `switched_at`, `switched_by`: when forwarding was
 -- last switched, and by what (`SwitchCause`); NULL: never.
 CREATE TABLE relay_addresses (
     local_part TEXT NOT NULL,
@@ -97,7 +97,6 @@ CREATE TABLE relay_addresses (
     is_current {int} NOT NULL DEFAULT 1 CHECK (is_current IN (0, 1)),
     forwarding_on {int} NOT NULL DEFAULT 1 CHECK (forwarding_on IN (0, 1)),
     switches_at {int},
-    counted_from {int},
     ends_at_count {int},
     switched_at {int},
     switched_by {int},

@@ -23,6 +23,14 @@ CREATE TABLE daily_counters (
     PRIMARY KEY (account_id, day, kind)
 ) {clustered};
 CREATE INDEX daily_counters_day ON daily_counters (day);
+-- What was counted before the days that `daily_counters` still has: one sum for each account and kind. `last_day`: the last day in it.
+CREATE TABLE counter_totals (
+    account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    kind {int} NOT NULL,
+    count {int} NOT NULL,
+    last_day {int} NOT NULL,
+    PRIMARY KEY (account_id, kind)
+) {clustered};
 -- Complaints (kind 21) are few among the counters.
 CREATE INDEX daily_counters_complaints ON daily_counters (day) WHERE kind = 21;
 

@@ -186,10 +186,18 @@ package struct StatusReport: Encodable, Sendable {
     /// New hosts whose mail to a provider waits today.
     private static func warmUp(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
         let today = Day.number(now)
-        return try store.deliveries.warmUpCounts(day: today).filter { $0.deferred > 0 }.map {
-            "\($0.host) is new (delivery.warm_up): the \($0.messages) messages of today to \($0.provider) have left, and further ones were "
-                + "deferred \(Count.text($0.deferred, "time")); they wait at the senders (451), until the ceiling rises in "
-                + duration((today + 1) * 86_400 - now)
+        let counts = try store.deliveries.warmUpCounts(day: today)
+        return Set(counts.map(\.host)).sorted().compactMap { host in
+            let own = counts.filter { $0.host.hasSameOctets(as: host) }
+            let waiting = own.filter { $0.deferred > 0 }
+            guard !waiting.isEmpty else { return nil }
+            let teams = waiting.prefix(10).map {
+                "\($0.team.isEmpty ? "others" : $0.team) \(Count.text($0.deferred, "time"))"
+            }
+            return
+                "\(host) is new (delivery.warm_up): \(Count.text(own.reduce(0) { $0 + $1.messages }, "message")) of today left, "
+                + "and further ones were deferred (\(teams.joined(separator: ", "))); they wait at the senders (451), "
+                + "until the ceiling rises in " + duration((today + 1) * 86_400 - now)
         }
     }
 

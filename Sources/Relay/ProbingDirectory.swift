@@ -83,13 +83,13 @@ package struct ProbingDirectory: RelayDirectory {
 
     /// The test account is never counted.
     package func reserveWarmUp(
-        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+        host: String, team: String, day: UInt64, ceiling: Int
     ) throws(DirectoryFailure) -> Bool {
-        try base.reserveWarmUp(host: host, provider: provider, day: day, ceiling: ceiling)
+        try base.reserveWarmUp(host: host, team: team, day: day, ceiling: ceiling)
     }
 
-    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
-        base.releaseWarmUp(host: host, provider: provider, day: day)
+    package func releaseWarmUp(host: String, team: String, day: UInt64) {
+        base.releaseWarmUp(host: host, team: team, day: day)
     }
 
     package func isHandedOver(

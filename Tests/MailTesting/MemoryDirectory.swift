@@ -169,23 +169,23 @@ package final class MemoryDirectory: RelayDirectory {
     }
 
     package func reserveWarmUp(
-        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+        host: String, team: String, day: UInt64, ceiling: Int
     ) throws(DirectoryFailure) -> Bool {
         try asked { state in
-            let key = "warm-up \(host) \(provider) \(day)"
+            let key = "warm-up \(host) \(team) \(day)"
             guard state.used[key, default: 0] < ceiling else { return false }
             state.used[key, default: 0] += 1
             return true
         }
     }
 
-    /// Forwards of a host to a provider that were counted on a day (since 1970).
-    package func warmUp(_ host: String, _ provider: ProviderFamily, day: Int64) -> Int {
-        state.withLock { $0.used["warm-up \(host) \(provider) \(day)", default: 0] }
+    /// Forwards of a team through a host that were counted on a day (since 1970).
+    package func warmUp(_ host: String, _ team: String, day: Int64) -> Int {
+        state.withLock { $0.used["warm-up \(host) \(team) \(day)", default: 0] }
     }
 
-    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
-        state.withLock { $0.used["warm-up \(host) \(provider) \(day)", default: 1] -= 1 }
+    package func releaseWarmUp(host: String, team: String, day: UInt64) {
+        state.withLock { $0.used["warm-up \(host) \(team) \(day)", default: 1] -= 1 }
     }
 
     package func isHandedOver(

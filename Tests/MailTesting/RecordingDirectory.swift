@@ -80,15 +80,15 @@ package final class RecordingDirectory: RelayDirectory {
     }
 
     package func reserveWarmUp(
-        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+        host: String, team: String, day: UInt64, ceiling: Int
     ) throws(DirectoryFailure) -> Bool {
-        record("reserve warm-up at \(provider)")
-        return try other.reserveWarmUp(host: host, provider: provider, day: day, ceiling: ceiling)
+        record("reserve warm-up at \(team)")
+        return try other.reserveWarmUp(host: host, team: team, day: day, ceiling: ceiling)
     }
 
-    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
-        record("release warm-up at \(provider)")
-        other.releaseWarmUp(host: host, provider: provider, day: day)
+    package func releaseWarmUp(host: String, team: String, day: UInt64) {
+        record("release warm-up at \(team)")
+        other.releaseWarmUp(host: host, team: team, day: day)
     }
 
     package func isHandedOver(

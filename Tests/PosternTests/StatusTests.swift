@@ -311,10 +311,9 @@ import Testing
         let day = Self.now / 86_400
         let deliveries = opened.installation.store.deliveries
         for _ in 0..<3 {
-            _ = try deliveries.reserveWarmUp(
-                host: "mx1", provider: .google, day: day, ceiling: 1)
+            _ = try deliveries.reserveWarmUp(host: "mx1", team: "juice", day: day, ceiling: 1)
         }
-        _ = try deliveries.reserveWarmUp(host: "mx1", provider: .apple, day: day, ceiling: 1)
+        _ = try deliveries.reserveWarmUp(host: "mx1", team: "shop", day: day, ceiling: 2)
         let notes = try opened.report().notes
         #expect(notes.count == 1)
         let left = StatusReport.duration((day + 1) * 86_400 - Self.now)

@@ -151,7 +151,7 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func reserveWarmUp(
-        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+        host: String, team: String, day: UInt64, ceiling: Int
     ) throws(DirectoryFailure) -> Bool {
         try reading {
             isReadOnly
@@ -162,9 +162,9 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64) {
+    package func releaseWarmUp(host: String, team: String, day: UInt64) {
         guard !isReadOnly else { return }
-        try? store.deliveries.releaseWarmUp(host: host, provider: provider, day: Int64(day))
+        try? store.deliveries.releaseWarmUp(host: host, team: team, day: Int64(day))
     }
 
     package func isHandedOver(

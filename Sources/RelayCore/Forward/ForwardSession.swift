@@ -25,8 +25,8 @@ final class ForwardSession {
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
-    /// The provider at which the message is counted in the warm-up; nil if it is not.
-    private var warming: ProviderFamily?
+    /// Whether the message is counted in the warm-up.
+    private var isWarming = false
 
     /// Refuses at once if no evidence could help: for an unclear author, or one that no team has
     /// registered. Sends no DNS queries.
@@ -175,7 +175,7 @@ final class ForwardSession {
         else { throw .dailyLimit(limits.messagesPerDay) }
         var isAccepted = false
         defer { if !isAccepted { giveUp() } }
-        try reserveWarmUp(at: provider, day: day)
+        try reserveWarmUp(day: day)
         guard try Refusal.deferring(store(toStore, day: day)) else {
             throw .storedAddressLimit(limits.storedAddressesPerDay)
         }
@@ -245,16 +245,16 @@ extension ForwardSession {
     }
 
     /// Counts the message in the warm-up of this host. Refuses it if the ceiling is reached.
-    private func reserveWarmUp(at provider: ProviderFamily, day: UInt64) throws(Refusal) {
+    private func reserveWarmUp(day: UInt64) throws(Refusal) {
         guard let warmUp = engine.settings.warmUp, account.number != engine.settings.testAccount,
             let ceiling = warmUp.ceiling(day: Int64(day))
         else { return }
         guard
             try Refusal.deferring(
                 engine.directory.reserveWarmUp(
-                    host: warmUp.host, provider: provider, day: day, ceiling: ceiling))
-        else { throw .warmUp(at: provider) }
-        warming = provider
+                    host: warmUp.host, team: account.team ?? "", day: day, ceiling: ceiling))
+        else { throw .warmUp }
+        isWarming = true
     }
 
     /// Undoes the counting of `finish`, for a message that is not accepted after all and will be
@@ -262,9 +262,9 @@ extension ForwardSession {
     func giveUp() {
         let day = UInt64(max(0, now) / 86_400)
         engine.directory.release(.forward, account: account.number, day: day)
-        if let warming, let host = engine.settings.warmUp?.host {
-            engine.directory.releaseWarmUp(host: host, provider: warming, day: day)
-            self.warming = nil
+        if isWarming, let host = engine.settings.warmUp?.host {
+            engine.directory.releaseWarmUp(host: host, team: account.team ?? "", day: day)
+            isWarming = false
         }
     }
 }

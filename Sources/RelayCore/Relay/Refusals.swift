@@ -93,9 +93,7 @@ extension Refusal {
     }
 
     /// - Parameter provider: for the log; the reply does not name it.
-    static func warmUp(at provider: ProviderFamily) -> Refusal {
-        Refusal(.warmUp, detail: "the day's messages of this host to \(provider) are used up")
-    }
+    static let warmUp = Refusal(.warmUp, detail: "the day's messages of this host are used up")
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
         Refusal(

@@ -224,11 +224,11 @@ package protocol RelayRecords: Sendable {
     /// counts that it was deferred. One step for all processes.
     /// - Returns: whether the forward may leave.
     func reserveWarmUp(
-        host: String, provider: ProviderFamily, day: UInt64, ceiling: Int
+        host: String, team: String, day: UInt64, ceiling: Int
     ) throws(DirectoryFailure) -> Bool
 
     /// Undoes what `reserveWarmUp` counted. If this fails, one place is lost.
-    func releaseWarmUp(host: String, provider: ProviderFamily, day: UInt64)
+    func releaseWarmUp(host: String, team: String, day: UInt64)
 
     /// Whether a copy with this mark was handed over and is still recorded.
     func isHandedOver(

@@ -89,7 +89,7 @@ import Testing
             return
         }
         #expect(refusal.reason.code == .dailyLimit)
-        #expect(fixture.directory.warmUp("mx1", .other, day: Self.today) == 1)
+        #expect(fixture.directory.warmUp("mx1", "app", day: Self.today) == 1)
     }
 
     @Test func forward_afterTheLastDayOrOff_passesUncounted() {
@@ -100,7 +100,7 @@ import Testing
                 Issue.record("not relayed")
                 return
             }
-            #expect(fixture.directory.warmUp("mx1", .other, day: Self.today) == 0)
+            #expect(fixture.directory.warmUp("mx1", "app", day: Self.today) == 0)
         }
     }
 }

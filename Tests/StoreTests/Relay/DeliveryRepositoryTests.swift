@@ -113,16 +113,13 @@ import Testing
         #expect(passed == 7)
         #expect(
             try deliveries.reserveWarmUp(
-                host: "mx2", provider: .google, day: Int64(day), ceiling: 7), "another host")
-        #expect(
-            try deliveries.reserveWarmUp(
-                host: "mx1", provider: .apple, day: Int64(day), ceiling: 7), "another provider")
+                host: "mx2", team: "juice", day: Int64(day), ceiling: 7), "another host")
         #expect(
             try deliveries.warmUpCounts(day: Int64(day)).map {
                 "\($0.host) \($0.provider) \($0.messages) \($0.deferred)"
             } == ["mx1 apple 1 0", "mx1 google 7 13", "mx2 google 1 0"])
         // A message that was not accepted after all gives its place back.
-        try deliveries.releaseWarmUp(host: "mx1", provider: .google, day: Int64(day))
+        try deliveries.releaseWarmUp(host: "mx1", team: "juice", day: Int64(day))
         #expect(
             try deliveries.wouldReserveWarmUp(
                 host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
@@ -134,6 +131,29 @@ import Testing
                 host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
         _ = try deliveries.deleteExpired(before: TestStore.now + 2 * 86_400)
         #expect(try deliveries.warmUpCounts(day: Int64(day)).isEmpty)
+    }
+
+    /// Otherwise one team could use up each day's ceiling.
+    @Test(arguments: Engine.all) func warmUp_severalTeams_noneHasMoreThanItsShare(
+        _ engine: Engine
+    ) throws {
+        let test = try TestStore(engine)
+        let (deliveries, day) = (test.store.deliveries, Int64(TestStore.today))
+        func passed(_ team: String, _ count: Int, day: Int64) throws -> Int {
+            var passed = 0
+            for _ in 0..<count
+            where try deliveries.reserveWarmUp(host: "mx1", team: team, day: day, ceiling: 8) {
+                passed += 1
+            }
+            return passed
+        }
+        #expect(try passed("juice", 9, day: day) == 8, "the only team has all")
+        #expect(try passed("shop", 2, day: day) == 0)
+        // On the next day it is known that the other team sends.
+        #expect(try passed("juice", 9, day: day + 1) == 4)
+        #expect(try passed("shop", 3, day: day + 1) == 3)
+        #expect(try passed("bank", 9, day: day + 1) == 1, "the ceiling")
+        #expect(try passed("shop", 1, day: day + 1) == 0)
     }
 
     @Test(arguments: Engine.all) func log_readInParts_isRememberedWithItsCounts(

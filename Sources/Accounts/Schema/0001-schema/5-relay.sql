@@ -100,15 +100,15 @@ CREATE TABLE delivery_standings (
     PRIMARY KEY (team_id, provider)
 ) {clustered};
 
--- Forwards of new hosts (`WarmUp`), by name of the host, family of providers and day (since 1970). `deferred`: how often one had to
--- wait.
+-- Forwards of new hosts (`WarmUp`), by name of the host, identifier of the team and day (since 1970). `deferred`: how often one had
+-- to wait.
 CREATE TABLE warm_up_counts (
     host TEXT NOT NULL,
-    provider TEXT NOT NULL,
+    team TEXT NOT NULL,
     day {int} NOT NULL,
     messages {int} NOT NULL,
     deferred {int} NOT NULL,
-    PRIMARY KEY (host, provider, day)
+    PRIMARY KEY (host, day, team)
 ) {clustered};
 
 -- What providers report about hosts and domains of the relay (`ProviderFigure`), from files. `source`: `ReportSource`. `subject`: a

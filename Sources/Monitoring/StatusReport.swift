@@ -183,7 +183,7 @@ package struct StatusReport: Encodable, Sendable {
         }
     }
 
-    /// New hosts whose mail to a provider waits today.
+    /// New hosts whose mail waits today, and of which teams.
     private static func warmUp(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
         let today = Day.number(now)
         let counts = try store.deliveries.warmUpCounts(day: today)

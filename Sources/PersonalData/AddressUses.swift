@@ -204,7 +204,7 @@ extension UserExportRepository {
             let due = try connection.rows(
                 """
                 SELECT DISTINCT account_id, ordinal, day FROM uses_by_others
-                WHERE is_told = 0 AND day < \(today) ORDER BY day, account_id, ordinal LIMIT \(limit)
+                WHERE told = 0 AND day < \(today) ORDER BY day, account_id, ordinal LIMIT \(limit)
                 """)
             for row in due {
                 let (account, ordinal, day): (Int64, Int64, Int64) = try (
@@ -214,20 +214,22 @@ extension UserExportRepository {
                     """
                     SELECT r.local_part, r.domain, CAST(SUM(CASE WHEN x.domain <> '' THEN 1 ELSE 0 END) AS BIGINT) AS proved,
                         CAST(SUM(CASE WHEN x.domain = '' THEN x.count ELSE 0 END) AS BIGINT) AS unproved,
-                        MAX(x.is_told) AS is_told
+                        MAX(CASE WHEN x.told = 1 THEN 1 ELSE 0 END) AS is_told
                     FROM uses_by_others x JOIN relay_addresses r ON r.account_id = x.account_id AND r.ordinal = x.ordinal
                     WHERE x.account_id = \(account) AND x.ordinal = \(ordinal) AND x.day = \(day)
                     GROUP BY r.local_part, r.domain
                     """)
+                let proved: Int64 = try counts?["proved"] ?? 0
+                // 2: there was nothing to tell.
                 try connection.run(
                     """
-                    UPDATE uses_by_others SET is_told = 1
+                    UPDATE uses_by_others SET told = \(proved > 0 ? 1 : 2)
                     WHERE account_id = \(account) AND ordinal = \(ordinal) AND day = \(day)
                     """)
                 // A host may have recorded a refusal late, when the team was told already.
                 guard let counts else { continue }
-                let (proved, unproved, isTold): (Int64, Int64, Bool) = try (
-                    counts["proved"], counts["unproved"], counts["is_told"]
+                let (unproved, isTold): (Int64, Bool) = try (
+                    counts["unproved"], counts["is_told"]
                 )
                 guard proved > 0, !isTold else { continue }
                 let detail: JSONObject = [

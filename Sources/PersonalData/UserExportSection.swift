@@ -320,7 +320,7 @@ struct UserExportSection: Sendable {
                     ("day", .day, "x.day"), ("signing_domain", .text, "x.domain"),
                     ("selector", .text, "x.selector"), ("count", .integer, "x.count"),
                     ("first_at", .time, "x.first_at"),
-                    ("team_was_told", .flag, "x.is_told"),
+                    ("team_was_told", .flag, "CASE WHEN x.told = 1 THEN 1 ELSE 0 END"),
                 ],
                 """
                 FROM uses_by_others x JOIN relay_addresses r ON r.account_id = x.account_id AND r.ordinal = x.ordinal

@@ -159,7 +159,7 @@ extension ConfigurationKey {
             )
         case .suspensionDays:
             Facts(
-                .integer(1...90), .value(.integer(14)), live: true,
+                .integer(1...30), .value(.integer(14)), live: true,
                 "The window in days for both, including today: the time that a bounce may take with the default return_path_days."
             )
         case .deliveryLog:
@@ -185,7 +185,7 @@ extension ConfigurationKey {
         case .deliveryComplaints:
             Facts(
                 .integer(0...1_000), .value(.integer(3)), live: true,
-                "Complaints for each thousand of these messages from which mail is slowed: Gmail and Yahoo require senders to stay below 0.3 %. 0: never."
+                "Users who complained, for each thousand of these messages, from which mail is slowed: Gmail and Yahoo require senders to stay below 0.3 %. 0: never."
             )
         case .deliveryRefusals:
             Facts(
@@ -206,8 +206,8 @@ extension ConfigurationKey {
         case .deliveryWarmUp:
             Facts(
                 .day, .value(.text("off")), live: true,
-                "The day (UTC) on which this host begins to send, as in 2026-11-30, or off: for 20 days it forwards only so many messages a day to "
-                    + "each family of providers (451 4.4.5 beyond), each day half more. Providers defer or refuse a new host that sends much at once."
+                "The day (UTC) on which this host begins to send, as in 2026-11-30, or off: for 20 days it forwards only so many messages a day "
+                    + "(451 4.4.5 beyond), each day half more. Providers defer or refuse a new host that sends much at once."
             )
         case .dnsServers:
             Facts(

@@ -59,7 +59,8 @@ package struct DeliveryLog: Sendable {
         var start: Int64 = 0
         /// Octets that were counted before.
         var known: Int64 = 0
-        var pending: [DeliveryCount] = []
+        /// What is not written yet, each with the place of the line's end.
+        var pending: [(count: DeliveryCount, end: Int64)] = []
         var isSkipping = false
     }
     private var place = Place()
@@ -102,13 +103,10 @@ package struct DeliveryLog: Sendable {
             place = Place()
             place.known = try store.deliveries.octetsRead(log: mark)
             place.mark = mark
-            if place.known <= status.st_size {
-                // Begins in the middle of a line, which is then not a whole one.
-                place.start = max(0, place.known - Self.context)
-                place.isSkipping = place.start > 0
-            } else {
-                place.known = 0
-            }
+            // Begins in the middle of a line, which is then not a whole one. In a shorter copy of a
+            // log that was read nothing is new.
+            place.start = max(0, min(place.known, Int64(status.st_size)) - Self.context)
+            place.isSkipping = place.start > 0
             lseek(file, off_t(place.start), SEEK_SET)
         }
         var left = blocks
@@ -140,7 +138,13 @@ package struct DeliveryLog: Sendable {
             guard count < lineLimit else { throw DeliveryLogFailure.noLog }
             return nil
         }
+        try check(first)
         return mark(first[..<end])
+    }
+
+    /// A compressed log has line breaks by chance, and no line of Postfix.
+    private static func check(_ first: [UInt8]) throws {
+        if CompressedFile.isCompressed(first) { throw DeliveryLogFailure.compressed }
     }
 
     private static func mark(_ line: ArraySlice<UInt8>) -> [UInt8] {
@@ -151,6 +155,7 @@ package struct DeliveryLog: Sendable {
     package mutating func take(_ block: [UInt8], _ summary: inout Summary) throws {
         var octets = place.rest + block
         if place.mark == nil {
+            try Self.check(octets)
             guard let end = octets.firstIndex(of: 0x0A) else {
                 guard octets.count < Self.lineLimit else { throw DeliveryLogFailure.noLog }
                 place.rest = octets
@@ -164,7 +169,7 @@ package struct DeliveryLog: Sendable {
         while let end = octets[start...].firstIndex(of: 0x0A) {
             let next = place.start + Int64(end + 1 - octets.startIndex)
             if !place.isSkipping, end - start <= Self.lineLimit {
-                line(octets[start..<end], isKnown: next <= place.known, &summary)
+                line(octets[start..<end], endingAt: next, &summary)
             }
             place.isSkipping = false
             start = end + 1
@@ -182,12 +187,20 @@ package struct DeliveryLog: Sendable {
 
     /// Writes what was counted since the last time.
     package mutating func write(_ summary: inout Summary) throws {
-        guard let mark = place.mark, place.start > place.known else { return }
-        let (counts, octets) = (place.pending, place.start)
-        summary.results += counts.count
-        try store.deliveries.add(counts, log: mark, octets: octets, now: clock.now())
-        place.pending = []
-        place.known = octets
+        guard let mark = place.mark else { return }
+        while place.start > place.known {
+            let counts = place.pending.map(\.count)
+            if try store.deliveries.add(
+                counts, log: mark, octets: place.known..<place.start, now: clock.now())
+            {
+                summary.results += counts.count
+                place.known = place.start
+            } else {
+                // Another reader of this log was faster with some of the lines.
+                place.known = try store.deliveries.octetsRead(log: mark)
+            }
+            place.pending.removeAll { [known = place.known] in $0.end <= known }
+        }
     }
 
     /// Octets that the next `read` of a pipe may return at once; empty at the end.
@@ -202,15 +215,16 @@ package struct DeliveryLog: Sendable {
     }
 
     private mutating func line(
-        _ line: ArraySlice<UInt8>, isKnown: Bool, _ summary: inout Summary
+        _ line: ArraySlice<UInt8>, endingAt end: Int64, _ summary: inout Summary
     ) {
+        let isKnown = end <= place.known
         let result = reader.read(line, isCounted: !isKnown)
         if !isKnown { summary.lines += 1 }
         guard let result else { return }
-        place.pending.append(
-            DeliveryCount(
-                account: result.account.stored, hour: clock.seconds(of: line) / 3_600,
-                provider: result.provider, outcome: result.outcome, count: 1))
+        let count = DeliveryCount(
+            account: result.account.stored, hour: clock.seconds(of: line) / 3_600,
+            provider: result.provider, outcome: result.outcome, count: 1)
+        place.pending.append((count, end))
     }
 }
 
@@ -226,6 +240,20 @@ package struct DeliveryLogFailure: Error, CustomStringConvertible {
     static let noLog = DeliveryLogFailure(
         "not a log: its first line has more than 65,536 octets")
     static let noFile = DeliveryLogFailure("not a file")
+    static let compressed = DeliveryLogFailure(
+        "compressed: give the output of zcat, xzcat or zstdcat to postern delivery read -")
+}
+
+/// The forms in which logs are packed away.
+private enum CompressedFile {
+    /// gzip, bzip2, xz, zstd (RFC 1952, RFC 8878).
+    private static let marks: [[UInt8]] = [
+        [0x1F, 0x8B], Array("BZh".utf8), [0xFD, 0x37, 0x7A, 0x58, 0x5A], [0x28, 0xB5, 0x2F, 0xFD],
+    ]
+
+    static func isCompressed(_ octets: [UInt8]) -> Bool {
+        marks.contains { octets.starts(with: $0) }
+    }
 }
 
 /// Turns the times of log lines into seconds since 1970.

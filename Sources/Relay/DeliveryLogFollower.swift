@@ -77,6 +77,8 @@ package struct DeliveryLogFollower: Sendable {
             if quiet >= Self.quietSteps { self.file = nil }
             return .read(summary, isAtEnd: isAtEnd && self.file != nil)
         } catch let failure as DeliveryLogFailure {
+            // Another file may be there next time.
+            if file?.isReplaced(at: path) == true { file = nil }
             return .failed(failure)
         } catch {
             return .waiting(error)

@@ -44,7 +44,8 @@ import Testing
             messages += 1
             let id = "4F\(10_000 + messages)"
             let token = mint.forwardReturnPath(
-                account: account, sender: nil, nonce: UInt64(messages),
+                account: account, sender: nil,
+                context: SenderContext(domains: [], relayAddresses: []), nonce: UInt64(messages),
                 expiryDay: UInt64(now / 86_400) + 14)
             let head = "2026-11-18T00:00:00.000000+00:00 mx1 postfix/"
             return """
@@ -72,10 +73,14 @@ import Testing
                 to: runner.folder.appendingPathComponent(other))
         }
 
+        func log() throws -> DeliveryLog {
+            let log = DeliveryLog(installation, now: { DeliveryLogFollowerTests.now })
+            return try #require(log)
+        }
+
         /// What `postern serve` makes at its start.
         func follower() throws -> DeliveryLogFollower {
-            let log = DeliveryLog(installation, now: { DeliveryLogFollowerTests.now })
-            return DeliveryLogFollower(path: path, log: try #require(log))
+            DeliveryLogFollower(path: path, log: try log())
         }
 
         var delivered: Int {
@@ -182,5 +187,79 @@ import Testing
         try opened.write(try opened.lines())
         try read(&follower)
         #expect(try opened.delivered == 1)
+    }
+
+    @Test func log_replacedByAnotherFile_isReadAgainLater() throws {
+        let opened = try Opened()
+        try opened.write(try opened.lines())
+        var follower = try opened.follower()
+        try read(&follower)
+        try opened.rename("mail.log", to: "mail.log.1")
+        try opened.write(String(repeating: "x", count: 70_000))
+        let failures = (0..<6).compactMap { _ in
+            if case .failed(let failure) = follower.step() { "\(failure)" } else { nil }
+        }
+        #expect(failures.last?.hasPrefix("not a log") == true)
+        unlink(opened.path)
+        try opened.write(try opened.lines())
+        _ = follower.step()
+        try read(&follower)
+        #expect(try opened.delivered == 2)
+    }
+
+    @Test(arguments: [[0x1F, 0x8B, 0x08, 0x0A], [0x28, 0xB5, 0x2F, 0xFD], Array("BZh91AY".utf8)])
+    func log_compressed_isNamed(_ octets: [UInt8]) throws {
+        let opened = try Opened()
+        try Data(octets + [0x0A]).write(to: URL(filePath: opened.path))
+        var follower = try opened.follower()
+        guard case .failed(let failure) = follower.step() else {
+            Issue.record("not refused")
+            return
+        }
+        #expect("\(failure)".hasPrefix("compressed"))
+    }
+
+    /// `postern serve` and a command, or two commands.
+    @Test func log_readByTwoAtOnce_countsEachLineOnce() throws {
+        let opened = try Opened()
+        let text = try Array((opened.lines() + opened.lines()).utf8)
+        var (first, second) = (try opened.log(), try opened.log())
+        var summaries = [DeliveryLog.Summary(), DeliveryLog.Summary()]
+        // Both began before either wrote; the first has less.
+        let half = try #require(text.firstRange(of: Array("removed\n".utf8))).upperBound
+        try first.take(Array(text[..<half]), &summaries[0])
+        try second.take(text, &summaries[1])
+        try first.write(&summaries[0])
+        #expect(try opened.delivered == 1)
+        try second.write(&summaries[1])
+        #expect(try opened.delivered == 2)
+        try first.take(Array(text[half...]), &summaries[0])
+        try first.write(&summaries[0])
+        #expect(try opened.delivered == 2)
+        #expect(summaries.map(\.results) == [1, 1])
+        // What comes after that is new for both, and counts once.
+        let more = try Array(opened.lines().utf8)
+        try first.take(more, &summaries[0])
+        try first.write(&summaries[0])
+        try second.take(more, &summaries[1])
+        try second.write(&summaries[1])
+        #expect(try opened.delivered == 3)
+    }
+
+    /// An older copy of a log that was read.
+    @Test func log_shorterCopy_countsNothing() throws {
+        let opened = try Opened()
+        let text = try opened.lines() + opened.lines()
+        try opened.write(text)
+        var follower = try opened.follower()
+        try read(&follower)
+        try opened.write(String(text.prefix(text.utf8.count / 2 + 10)), to: "copy")
+        for name in ["copy", "mail.log"] {
+            var log = try opened.log()
+            let file = open(opened.runner.folder.appending(path: name).path, O_RDONLY)
+            defer { close(file) }
+            #expect(try log.read(file: file) == DeliveryLog.Summary())
+        }
+        #expect(try opened.delivered == 2)
     }
 }

@@ -319,7 +319,8 @@ import Testing
         let left = StatusReport.duration((day + 1) * 86_400 - Self.now)
         #expect(
             notes.first?.contains("mx1 is new (delivery.warm_up)") == true
-                && notes.first?.contains("deferred 2 times") == true
+                && notes.first?.contains("2 messages of today left") == true
+                && notes.first?.contains("deferred (juice 2 times)") == true
                 && notes.first?.hasSuffix("in \(left)") == true, "\(notes)")
     }
 

@@ -178,7 +178,7 @@ import Testing
         #expect(try tell(at: tomorrow + 700).count == 1)
         #expect(
             try test.database.value(
-                "SELECT COUNT(*) FROM uses_by_others WHERE is_told = 0", Int64.self) == 0)
+                "SELECT COUNT(*) FROM uses_by_others WHERE told = 0", Int64.self) == 0)
         // The next day has its own.
         try refuse("spam.example", anna, at: tomorrow + 5)
         #expect(try tell(at: tomorrow + 2 * Self.day).count == 2)

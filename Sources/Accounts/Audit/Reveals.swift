@@ -15,15 +15,7 @@ package enum RevealAction: String, Sendable, Hashable, CaseIterable {
     /// The rows that a hold keeps.
     case hold = "hold.export"
 
-    /// Unicode scalars of a reason.
-    package static let maximumReason = 200
     private static let mark = "reason: "
-
-    /// Whether a text can be a reason: one line without an address, because the audit shows it.
-    package static func isReason(_ text: String) -> Bool {
-        !text.isEmpty && text.unicodeScalars.count <= maximumReason && PersonText.isPlain(text)
-            && !text.utf8.contains(UInt8(ascii: "@"))
-    }
 
     /// The detail of a line.
     static func detail(_ detail: String, reason: String?) -> String {
@@ -56,7 +48,7 @@ extension AuditRepository {
     package static let years = 2000...9999
 
     /// Writes the line for a use of an action that shows personal data.
-    /// - Parameter reason: as `RevealAction.isReason` allows it.
+    /// - Parameter reason: as `AuditReason` allows it.
     package func note(
         _ change: Change, _ action: RevealAction, _ subject: String, _ detail: String = "",
         reason: String?

@@ -55,10 +55,11 @@ package struct DeliveryLimit: Sendable, Hashable {
     package func sentence(now: Int64) -> (text: String, isHeld: Bool)? {
         let state = inForce(now: now)
         guard state != .open else { return nil }
-        let why = isDecided(now: now) ? decisionReason ?? "" : figures
+        let mail = "mail of team \(team) to \(provider) is \(state.rawValue) (451)"
+        guard isDecided(now: now) else { return ("\(mail) after \(figures)", state == .held) }
+        let end = decisionUntil.map { "until \(UTCTime.text($0))" } ?? "until it is lifted"
         return (
-            "mail of team \(team) to \(provider) is \(state.rawValue) (451) after \(why)",
-            state == .held
+            "\(mail) \(end), as an administrator decided (\(decisionReason ?? ""))", state == .held
         )
     }
 

@@ -12,17 +12,22 @@ package struct DeliveryRepository: Sendable {
     /// log was read. Accounts that no longer exist are skipped.
     /// - Parameters:
     ///   - log: the hash of the first line of the log.
-    ///   - octets: how many of the log are counted now.
+    ///   - octets: how many of the log are counted then: from the lower bound to the upper one.
+    /// - Returns: false if another reader counted some of them meanwhile: then nothing is written.
     package func add(
-        _ counts: [DeliveryCount], log: [UInt8], octets: Int64, now: Int64
-    ) throws(StoreFailure) {
+        _ counts: [DeliveryCount], log: [UInt8], octets: Range<Int64>, now: Int64
+    ) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
+            let known: Int64? = try connection.value(
+                "SELECT octets FROM delivery_logs WHERE mark = \(log)")
+            guard known ?? 0 == octets.lowerBound else { return false }
             try connection.add(counts)
             try connection.run(
                 """
-                INSERT INTO delivery_logs (mark, octets, read_at) VALUES (\(log), \(octets), \(now))
+                INSERT INTO delivery_logs (mark, octets, read_at) VALUES (\(log), \(octets.upperBound), \(now))
                 ON CONFLICT (mark) DO UPDATE SET octets = excluded.octets, read_at = excluded.read_at
                 """)
+            return true
         }
     }
 

@@ -204,13 +204,8 @@ package struct HoldRepository: Sendable {
     // MARK: Limits
 
     private static func checked(reason: String) throws(StoreFailure) -> String {
-        guard !reason.isEmpty, reason.unicodeScalars.count <= HoldTerms.maximumReason,
-            PersonText.isPlain(reason), !reason.utf8.contains(UInt8(ascii: "@"))
-        else {
-            throw .refused(
-                .invalid,
-                "the reason must be one line of 1 to \(HoldTerms.maximumReason) characters, without an email address: the audit shows it"
-            )
+        guard AuditReason.isAllowed(reason) else {
+            throw .refused(.invalid, "the reason must be \(AuditReason.rule)")
         }
         return reason
     }

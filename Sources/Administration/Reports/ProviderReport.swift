@@ -26,7 +26,20 @@ package enum ProviderReport {
     /// - Parameters:
     ///   - octets: plain, gzip or zip.
     ///   - domains: the relay domains, in lower case: figures about others are left out.
+    ///   - today: days since 1970 (UTC). A report about a later day is refused: it would stay the
+    ///     latest one.
     package static func read(
+        _ octets: [UInt8], domains: [String], today: Int64
+    ) throws(ReportFault) -> [ProviderFigure] {
+        let figures = try figures(octets, domains: domains)
+        // Providers count days in their own time zone.
+        guard let late = figures.first(where: { !(0...today + 1).contains($0.day) }) else {
+            return figures
+        }
+        throw ReportFault("", "about \(UTCTime.date(late.day)), which is not a day until today")
+    }
+
+    private static func figures(
         _ octets: [UInt8], domains: [String]
     ) throws(ReportFault) -> [ProviderFigure] {
         guard octets.count <= maximum,

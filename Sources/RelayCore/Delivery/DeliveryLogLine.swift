@@ -18,7 +18,8 @@ package enum DeliveryLogLine: Sendable, Hashable {
         package let queueID: [UInt8]
         /// In lower case. It may be an inbox.
         package let recipientDomain: String
-        /// The host that Postfix was connected to; nil for `relay=none`.
+        /// The host that Postfix was connected to, or that its own text names; nil if there was
+        /// none.
         package let host: String?
         package let answer: DeliveryAnswer
     }
@@ -59,8 +60,14 @@ package enum DeliveryLogLine: Sendable, Hashable {
         guard let open = head.lastIndex(of: UInt8(ascii: "[")), open > head.startIndex,
             head[(open + 1)...].allSatisfy(\.isASCIIDigit)
         else { return nil }
-        let tag = head[..<open]
-        guard let slash = tag.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+        // The name follows the host, and is one word. What another program logs without a process
+        // id has a colon before.
+        let name = head[..<open].lastIndex(of: 0x20).map { $0 + 1 } ?? head.startIndex
+        let tag = head[name..<open]
+        guard let slash = tag.lastIndex(of: UInt8(ascii: "/")),
+            tag.allSatisfy({ $0.isASCIIAlphanumeric || "/-_.".utf8.contains($0) }),
+            head[..<tag.startIndex].firstRange(of: Array(": ".utf8)) == nil
+        else { return nil }
         return (tag[(slash + 1)...], line[end.upperBound...])
     }
 
@@ -117,16 +124,33 @@ package enum DeliveryLogLine: Sendable, Hashable {
         if let at = to.lastIndex(of: UInt8(ascii: "@")) { to = to[(at + 1)...] }
         let text = after[(open + 1)...].dropLast()
         let code = value(of: ", dsn=", in: fields)
-        let host = relay.prefix { $0 != UInt8(ascii: "[") }
+        let host =
+            relay.elementsEqual("none".utf8)
+            ? Self.hostBefore(text) : relay.prefix { $0 != UInt8(ascii: "[") }
         return Attempt(
             queueID: id,
             recipientDomain: String(decoding: to.map(\.asciiLowercased), as: UTF8.self),
-            host: host.elementsEqual("none".utf8) || host.isEmpty
-                ? nil : String(decoding: host, as: UTF8.self),
+            host: host.isEmpty ? nil : String(decoding: host, as: UTF8.self),
             answer: DeliveryAnswer(
                 status: code.flatMap {
                     StatusCodes.enhanced(in: String(decoding: $0, as: UTF8.self))
                 }, action: action, text: String(decoding: text, as: UTF8.self)))
+    }
+
+    /// The host of an earlier attempt. Postfix does not connect for a while after a host deferred
+    /// everything, and gives that answer again: `delivery temporarily suspended: host NAME[…]`.
+    private static func hostBefore(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let suspended = Array("delivery temporarily suspended: ".utf8)
+        let rest = text.starts(with: suspended) ? text.dropFirst(suspended.count) : text
+        for mark in ["host ", "connect to ", "lost connection with ", "conversation with "] {
+            let mark = Array(mark.utf8)
+            guard rest.starts(with: mark) else { continue }
+            let name = rest.dropFirst(mark.count).prefix {
+                $0.isASCIIAlphanumeric || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")
+            }
+            return rest[name.endIndex...].first == UInt8(ascii: "[") ? name : []
+        }
+        return []
     }
 
     private static func value(

@@ -16,7 +16,7 @@ package enum DeliveryCause: String, Sendable, Hashable, CaseIterable {
 }
 
 /// The figures of one team at one provider within a window of days. An account is counted once a
-/// day, so that no user and no provider's repetitions weigh more than others.
+/// day, so that no provider's repetitions weigh more than others.
 package struct DeliveryEvidence: Sendable, Hashable {
     /// Messages that Postern forwarded.
     package var messages: Int
@@ -38,7 +38,17 @@ package struct DeliveryEvidence: Sendable, Hashable {
         self.refusedUsers = refusedUsers
     }
 
-    /// The figures that count for a cause.
+    /// What is compared with the messages. A complaint weighs by its user: one who complains every
+    /// day weighs as much as one who complains once, so that few users cannot stop a team. Refusals
+    /// come from the provider, and each day of them counts.
+    fileprivate func weight(_ cause: DeliveryCause) -> Int {
+        switch cause {
+        case .complaints: complainingUsers
+        case .refusals: refusals
+        }
+    }
+
+    /// The figures that are shown for a cause.
     package func count(_ cause: DeliveryCause) -> (events: Int, users: Int) {
         switch cause {
         case .complaints: (complaints, complainingUsers)
@@ -59,7 +69,8 @@ package struct DeliveryRules: Sendable, Hashable {
     package var users = 10
     /// Messages within the window that are needed for any limit.
     package var messages = 1_000
-    /// Complaints and refusals for each thousand messages from which mail is slowed; nil: never.
+    /// Users who complained, and refusals, for each thousand messages, from which mail is slowed;
+    /// nil: never.
     package var complaintsPerThousand: Int? = 3
     package var refusalsPerThousand: Int? = 50
     /// Mail is held from this many times the thresholds.
@@ -82,9 +93,8 @@ package struct DeliveryRules: Sendable, Hashable {
     ) -> DeliveryCause? {
         DeliveryCause.allCases.first { cause in
             guard let threshold = threshold(cause) else { return false }
-            let (events, users) = evidence.count(cause)
-            return users >= self.users && evidence.messages >= messages
-                && events * 1_000 >= threshold * factor * evidence.messages
+            return evidence.count(cause).users >= users && evidence.messages >= messages
+                && evidence.weight(cause) * 1_000 >= threshold * factor * evidence.messages
         }
     }
 
@@ -93,8 +103,8 @@ package struct DeliveryRules: Sendable, Hashable {
     private func isRecovered(_ evidence: DeliveryEvidence) -> Bool {
         DeliveryCause.allCases.allSatisfy { cause in
             guard let threshold = threshold(cause) else { return true }
-            let (events, users) = evidence.count(cause)
-            return users < self.users || events * 2_000 < threshold * evidence.messages
+            return evidence.count(cause).users < users
+                || evidence.weight(cause) * 2_000 < threshold * evidence.messages
         }
     }
 

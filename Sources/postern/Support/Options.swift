@@ -142,10 +142,8 @@ struct RevealReason: ParsableArguments {
     init() {}
 
     func validate() throws {
-        guard reason.map(RevealAction.isReason) ?? true else {
-            throw ValidationError(
-                "--reason: one line of 1 to \(RevealAction.maximumReason) characters, without an email address"
-            )
+        guard reason.map(AuditReason.isAllowed) ?? true else {
+            throw ValidationError("--reason: \(AuditReason.rule)")
         }
     }
 }

@@ -43,6 +43,7 @@ import Testing
         #expect(
             found.map { "\($0.provider) \($0.outcome)" } == [
                 "google delivered", "yahoo reputation", "yahoo delivered", "other delivered",
+                "google reputation",
             ])
         #expect(found.allSatisfy { $0.account == Fixture.anna.number })
     }
@@ -56,7 +57,9 @@ import Testing
         for line in all[..<place] { #expect(reader.read(line, isCounted: false) == nil) }
         let found = all[place...].compactMap { reader.read($0) }
         #expect(
-            found.map { "\($0.provider) \($0.outcome)" } == ["yahoo delivered", "other delivered"])
+            found.map { "\($0.provider) \($0.outcome)" } == [
+                "yahoo delivered", "other delivered", "google reputation",
+            ])
     }
 
     @Test func log_brokenLines_giveNothing() throws {

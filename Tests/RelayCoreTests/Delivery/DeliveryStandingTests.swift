@@ -27,8 +27,8 @@ import Testing
     }
 
     @Test func open_figuresAtTheThreshold_isSlowed() {
-        #expect(review(.open, complaints(12, users: 10, among: 4_000)) == "slowed complaints")
-        #expect(review(.open, complaints(11, users: 10, among: 4_000)) == "stays")
+        #expect(review(.open, complaints(12, users: 12, among: 4_000)) == "slowed complaints")
+        #expect(review(.open, complaints(12, users: 11, among: 4_000)) == "stays")
         #expect(
             review(
                 .open, DeliveryEvidence(messages: 1_000, refusals: 50, refusedUsers: 50))
@@ -36,8 +36,10 @@ import Testing
     }
 
     @Test func open_fewUsersOrFewMessages_stays() {
-        // Nine users cannot stop a team, however often they complain.
+        // Few users cannot stop a team, however often they complain.
         #expect(review(.open, complaints(63, users: 9, among: 1_000)) == "stays")
+        #expect(review(.open, complaints(700, users: 10, among: 7_511)) == "stays")
+        #expect(review(.slowed, complaints(700, users: 10, among: 7_511)) == "open -")
         #expect(review(.open, complaints(999, users: 999, among: 999)) == "stays")
         #expect(review(.open, DeliveryEvidence()) == "stays")
     }
@@ -47,10 +49,10 @@ import Testing
     }
 
     @Test func slowed_farAboveTheThreshold_isHeldAfterAnHour() {
-        let bad = complaints(36, users: 30, among: 4_000)
+        let bad = complaints(36, users: 36, among: 4_000)
         #expect(review(.slowed, hours: 0, bad) == "stays")
         #expect(review(.slowed, hours: 1, bad) == "held complaints")
-        #expect(review(.slowed, hours: 1, complaints(35, users: 30, among: 4_000)) == "stays")
+        #expect(review(.slowed, hours: 1, complaints(70, users: 35, among: 4_000)) == "stays")
     }
 
     @Test func slowed_itGoesOn_isHeld() {

@@ -105,7 +105,7 @@ import Testing
             for _ in 0..<20 {
                 group.addTask {
                     try deliveries.reserveWarmUp(
-                        host: "mx1", provider: .google, day: Int64(day), ceiling: 7)
+                        host: "mx1", team: "juice", day: Int64(day), ceiling: 7)
                 }
             }
             return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
@@ -116,19 +116,19 @@ import Testing
                 host: "mx2", team: "juice", day: Int64(day), ceiling: 7), "another host")
         #expect(
             try deliveries.warmUpCounts(day: Int64(day)).map {
-                "\($0.host) \($0.provider) \($0.messages) \($0.deferred)"
-            } == ["mx1 apple 1 0", "mx1 google 7 13", "mx2 google 1 0"])
+                "\($0.host) \($0.team) \($0.messages) \($0.deferred)"
+            } == ["mx1 juice 7 13", "mx2 juice 1 0"])
         // A message that was not accepted after all gives its place back.
         try deliveries.releaseWarmUp(host: "mx1", team: "juice", day: Int64(day))
         #expect(
             try deliveries.wouldReserveWarmUp(
-                host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
+                host: "mx1", team: "juice", day: Int64(day), ceiling: 7))
         #expect(
             try deliveries.reserveWarmUp(
-                host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
+                host: "mx1", team: "juice", day: Int64(day), ceiling: 7))
         #expect(
             try !deliveries.wouldReserveWarmUp(
-                host: "mx1", provider: .google, day: Int64(day), ceiling: 7))
+                host: "mx1", team: "juice", day: Int64(day), ceiling: 7))
         _ = try deliveries.deleteExpired(before: TestStore.now + 2 * 86_400)
         #expect(try deliveries.warmUpCounts(day: Int64(day)).isEmpty)
     }
@@ -166,8 +166,15 @@ import Testing
         #expect(try deliveries.lastRead() == nil)
         let count = DeliveryCount(
             account: anna, hour: Self.hour, provider: .google, outcome: .delivered, count: 1)
-        try deliveries.add([count], log: [1], octets: 100, now: TestStore.now)
-        try deliveries.add([count, count], log: [1], octets: 250, now: TestStore.now + 5)
+        #expect(try deliveries.add([count], log: [1], octets: 0..<100, now: TestStore.now))
+        #expect(
+            try deliveries.add(
+                [count, count], log: [1], octets: 100..<250, now: TestStore.now + 5))
+        // Another reader that did not see these.
+        #expect(
+            try !deliveries.add([count], log: [1], octets: 0..<300, now: TestStore.now + 6))
+        #expect(
+            try !deliveries.add([count], log: [1], octets: 100..<200, now: TestStore.now + 6))
         #expect(try deliveries.octetsRead(log: [1]) == 250)
         #expect(try deliveries.lastRead() == TestStore.now + 5)
         #expect(try deliveries.figures(since: 0).map { $0.count(.delivered) } == [3])

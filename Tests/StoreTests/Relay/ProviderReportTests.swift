@@ -22,7 +22,22 @@ import Testing
 
     private static func read(_ name: String, in folder: URL) throws -> [ProviderFigure] {
         try ProviderReport.read(
-            Array(Data(contentsOf: folder.appending(path: name))), domains: ["company-y.example"])
+            Array(Data(contentsOf: folder.appending(path: name))), domains: ["company-y.example"],
+            today: today)
+    }
+
+    /// After all days of the vectors.
+    private static let today: Int64 = 21_000
+
+    /// It would stay the latest one.
+    @Test(arguments: names(folder)) func report_ofALaterDay_isRefused(_ name: String) throws {
+        let octets = try Array(Data(contentsOf: Self.folder.appending(path: name)))
+        let last = try #require(Self.read(name, in: Self.folder).map(\.day).max())
+        let fault = try #require(throws: ReportFault.self) {
+            try ProviderReport.read(octets, domains: ["company-y.example"], today: last - 2)
+        }
+        #expect("\(fault)" == "about \(UTCTime.date(last)), which is not a day until today")
+        _ = try ProviderReport.read(octets, domains: ["company-y.example"], today: last - 1)
     }
 
     @Test func vectors_areThere() {
@@ -52,7 +67,8 @@ import Testing
         for end in stride(from: 0, to: octets.count, by: 7) {
             for text in [Array(octets[..<end]), octets[..<end] + [0xFF] + octets[end...]] {
                 do throws(ReportFault) {
-                    _ = try ProviderReport.read(text, domains: ["company-y.example"])
+                    _ = try ProviderReport.read(
+                        text, domains: ["company-y.example"], today: Self.today)
                 } catch {
                     #expect(!error.message.isEmpty)
                 }
@@ -68,7 +84,8 @@ import Testing
         let lines = ["1:00 AM", "1:00 PM"].map { time in
             "192.0.2.1,11/28/2026 \(time),11/28/2026 11:00 PM,10,10,10,GREEN,< 0.1%,,,2,,\r\n"
         }
-        let figures = try ProviderReport.read(Array(lines.joined().utf8), domains: [])
+        let figures = try ProviderReport.read(
+            Array(lines.joined().utf8), domains: [], today: Self.today)
         for _ in 0..<2 { _ = try test.store.deliveries.add(figures) }
         let found = try test.store.deliveries.summaries(since: 0)
         #expect(found.count == 1)

@@ -146,7 +146,7 @@ CREATE INDEX account_refusals_day ON account_refusals (day);
 
 -- Who else wrote to a relay address (`UseByOthers`), for the user: the domain and selector of a signature that proves it. An
 -- empty domain: messages without proof. `ordinal`: of the address among those of its account. `count`: messages of that day, at
--- most `AddressUses.maximumCount`. `first_at`: the first of them. `is_told`: whether the team was told of that day. Kept for 30
+-- most `AddressUses.maximumCount`. `first_at`: the first of them. `told`: whether the team was told of that day; 2: there was nothing to tell. Kept for 30
 -- days.
 CREATE TABLE uses_by_others (
     account_id {int} NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -156,11 +156,11 @@ CREATE TABLE uses_by_others (
     selector TEXT NOT NULL,
     count {int} NOT NULL,
     first_at {int} NOT NULL,
-    is_told {int} NOT NULL DEFAULT 0 CHECK (is_told IN (0, 1)),
+    told {int} NOT NULL DEFAULT 0 CHECK (told IN (0, 1, 2)),
     PRIMARY KEY (account_id, ordinal, day, domain)
 ) {clustered};
 CREATE INDEX uses_by_others_day ON uses_by_others (day);
-CREATE INDEX uses_by_others_untold ON uses_by_others (day) WHERE is_told = 0;
+CREATE INDEX uses_by_others_untold ON uses_by_others (day) WHERE told = 0;
 
 -- When the user was last told of refusals of each kind.
 CREATE TABLE account_refusals_told (

@@ -222,10 +222,8 @@ struct UserCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
-            let reason = reason.withoutControls(limit: 200)
-            guard !reason.isEmpty, !reason.utf8.contains(UInt8(ascii: "@")) else {
-                throw CommandError.usage(
-                    "--reason must say why, without an email address; nothing was changed")
+            guard AuditReason.isAllowed(reason) else {
+                throw CommandError.usage("--reason: \(AuditReason.rule); nothing was changed")
             }
             try installation.withInstallation { installation in
                 let store = installation.store

@@ -26,9 +26,8 @@ extension DeliveryCommand {
         var reason: String
 
         func validate() throws {
-            guard !reason.isEmpty, reason.unicodeScalars.count <= 200, PersonText.isPlain(reason)
-            else {
-                throw ValidationError("--reason: one line of 1 to 200 characters")
+            guard AuditReason.isAllowed(reason) else {
+                throw ValidationError("--reason: \(AuditReason.rule)")
             }
         }
     }

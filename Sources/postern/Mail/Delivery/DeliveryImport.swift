@@ -38,12 +38,16 @@ extension DeliveryCommand {
                 var (figures, new) = (0, 0)
                 var faults: [String] = []
                 for path in paths {
-                    let octets = try InputFile.octets(path, maximum: ProviderReport.maximum)
                     let found: [ProviderFigure]
-                    do throws(ReportFault) {
-                        found = try ProviderReport.read(Array(octets), domains: domains)
-                    } catch {
-                        faults.append("\(path): \(error)")
+                    do {
+                        let octets = try InputFile.octets(path, maximum: ProviderReport.maximum)
+                        found = try ProviderReport.read(
+                            Array(octets), domains: domains, today: Day.number(PosternClock.now()))
+                    } catch let fault as ReportFault {
+                        faults.append("\(path): \(fault)")
+                        continue
+                    } catch let error as CommandError {
+                        faults.append(error.message)
                         continue
                     }
                     figures += found.count

@@ -144,9 +144,7 @@ package struct PortalPage: RouteModule {
         step(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
-        open(routes, .get, "/me/goodbye") {
-            try $0.html(GoodbyeView(), title: $0.language.text("Everything is deleted"))
-        }
+        open(routes, .get, "/me/goodbye") { try sayGoodbye($0) }
 
         addSheetRoutes(to: routes)
         addSecondFactorRoutes(to: routes)
@@ -195,7 +193,7 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/inboxes/refusals") { try await setRefusalNotices($0, $1) }
         signedIn(routes, .get, "/me/data/read") { try await readData($0, $1) }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
-        signedIn(routes, .get, "/me/delete") { request, _ in try askToDelete(request) }
+        signedIn(routes, .get, "/me/delete") { try await askToDelete($0, $1) }
         signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
         signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
@@ -430,7 +428,3 @@ struct LostView: PageView {
     let texts: [Text]
 }
 
-/// The last page of a person whose data is deleted.
-struct GoodbyeView: PageView {
-    static let template = PageTemplate.goodbye
-}

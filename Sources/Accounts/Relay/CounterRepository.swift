@@ -185,13 +185,8 @@ package struct CounterRepository: Sendable {
         countersBefore day: Int64, now: Int64, limit: Int = 1000
     ) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.counters, HeldTable.counters)
-            let counters = try connection.run(
-                """
-                DELETE FROM daily_counters WHERE (account_id, day, kind) IN
-                    (SELECT account_id, day, kind FROM daily_counters x
-                    WHERE x.day < \(day) AND \(isFree) LIMIT \(limit))
-                """)
+            let counters = try connection.deletePast(
+                .counters, where: "x.day < \(day)", limit: limit)
             let marks = try connection.run(
                 """
                 DELETE FROM once_marks WHERE (mark, account_id, purpose) IN

@@ -144,7 +144,10 @@ package struct HoldRepository: Sendable {
 
     private static let select: SQL = """
         SELECT h.id, h.scope, h.subject, h.reason, h.is_confidential, h.created_at, h.ends_at,
-            (SELECT COUNT(*) FROM held_accounts m WHERE m.hold_id = h.id) AS deleted FROM holds h
+            (SELECT COUNT(*) FROM held_accounts m WHERE m.hold_id = h.id AND NOT EXISTS (
+                SELECT 1 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                WHERE a.id = m.account_id)) AS deleted
+        FROM holds h
         """
 
     private func hold(

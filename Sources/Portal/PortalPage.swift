@@ -386,10 +386,13 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// The session of the signed-in user.
+    /// The session of the signed-in user. Throws `PortalRefusal` if the user is frozen: every page
+    /// and every request of an app needs the session.
     func session(_ request: PortalRequest) async throws -> PageSession? {
         guard let token = request.sessionToken else { return nil }
-        return try await pool.run { try store.page.session(token, now: now()) }
+        let session = try await pool.run { try store.page.session(token, now: now()) }
+        if let freeze = session?.freeze { throw PortalRefusal.frozen(freeze) }
+        return session
     }
 
     /// Notifies a user by mail, at the default inbox. Does nothing if there is none.
@@ -427,4 +430,3 @@ struct LostView: PageView {
     static let isRefusal = true
     let texts: [Text]
 }
-

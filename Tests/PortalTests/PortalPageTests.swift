@@ -474,6 +474,7 @@ import Testing
             "authorization_codes": "in sign_ins_under_way",
             "tombstones": "in earlier_accounts", "authenticators": "in authenticator_app",
             "recovery_waits": "in sign_in_without_second_factor",
+            "user_freezes": "in frozen",
             "check_codes": "in codes_of_checks", "hold_data": "in holds",
         ]
         let fixture = try PortalFixture()

@@ -23,7 +23,7 @@ package struct HoldRepository: Sendable {
             )
         }
         let data = possible.filter { terms.data.isEmpty || terms.data.contains($0) }
-        let reason = try Self.checked(reason: terms.reason)
+        let reason = try AuditReason.checked(terms.reason)
         try Self.check(endsAt: terms.endsAt, now: change.now)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let count: Int64 =
@@ -71,7 +71,7 @@ package struct HoldRepository: Sendable {
         _ number: Int64, endsAt: Int64?, reason: String?, _ change: Change
     ) throws(StoreFailure) -> Hold {
         if let endsAt { try Self.check(endsAt: endsAt, now: change.now) }
-        let reason = try reason.map(Self.checked(reason:))
+        let reason = try reason.map(AuditReason.checked)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let old = try hold(number, connection)
             let (end, why) = (endsAt ?? old.endsAt, reason ?? old.reason)
@@ -205,18 +205,6 @@ package struct HoldRepository: Sendable {
     }
 
     // MARK: Limits
-
-    private static func checked(reason: String) throws(StoreFailure) -> String {
-        guard !reason.isEmpty, reason.unicodeScalars.count <= HoldTerms.maximumReason,
-            PersonText.isPlain(reason), !reason.utf8.contains(UInt8(ascii: "@"))
-        else {
-            throw .refused(
-                .invalid,
-                "the reason must be one line of 1 to \(HoldTerms.maximumReason) characters, without an email address: the audit shows it"
-            )
-        }
-        return reason
-    }
 
     private static func check(endsAt: Int64, now: Int64) throws(StoreFailure) {
         guard endsAt > now else {

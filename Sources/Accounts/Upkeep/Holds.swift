@@ -38,8 +38,6 @@ package struct HoldTerms: Sendable, Hashable {
     package static let maximumDays = 1_096
     /// Holds in force at a time. Each deletion of expired rows compares rows with all of them.
     package static let maximumHolds = 200
-    /// Unicode scalars of a reason.
-    package static let maximumReason = 200
 
     /// Empty: every kind that there is of the target.
     package let data: [DataClass]

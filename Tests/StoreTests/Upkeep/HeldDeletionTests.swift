@@ -32,6 +32,7 @@ import Testing
         "SignIn/Provider/ProviderRepository.swift": [],
         "SignIn/Sessions/PortalRepository.swift": [],
         "Decisions/Devices/DeviceRepository.swift": ["device_accounts", "devices"],
+        "Accounts/Upkeep/FreezeRepository.swift": [],
         "Accounts/Upkeep/HeldDeletions.swift": nil,
         "Accounts/Upkeep/RemovalRepository.swift": nil,
         "Administration/StoreRewind.swift": nil,

@@ -329,7 +329,7 @@ import Testing
         for terms in [
             Self.terms(until: Self.later.now), Self.terms(until: last + 1), Self.terms(reason: ""),
             Self.terms(reason: "mail of anna@home.example"), Self.terms(reason: "two\nlines"),
-            Self.terms(reason: String(repeating: "x", count: HoldTerms.maximumReason + 1)),
+            Self.terms(reason: String(repeating: "x", count: AuditReason.maximumLength + 1)),
             Self.terms([.rejections]), Self.terms([.dmarcReports]),
         ] {
             expectRefusal(.invalid) { _ = try holds.add(.user("anna"), terms, Self.later) }

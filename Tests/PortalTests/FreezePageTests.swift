@@ -3,6 +3,7 @@
 import Accounts
 import Foundation
 import SignIn
+import Support
 import TestSupport
 import Testing
 

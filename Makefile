@@ -38,6 +38,15 @@ test-apt-repository: ## Publish small packages, and let apt install them over fi
 	@scripts/packages dpkg-dev gnupg
 	@scripts/test-apt-repository
 
+release-check: packages ## Build package and SBOM, and check that this tree can be released; KEY=fingerprint signs the package; makes no tag
+	@$(MAKE) --no-print-directory deb sbom
+	@if [ -n "$(KEY)" ]; then $(MAKE) --no-print-directory apt-repository; fi
+	@POSTERN_RELEASE_REPOSITORY=$(REPOSITORY) scripts/release-check
+
+test-release-check: ## Whether release-check finds each fault of a small tree
+	@scripts/packages dpkg-dev gnupg
+	@scripts/test-release-check
+
 image: deb ## Container image with the package and Postfix, an OCI archive in .build/image; as root, without a container engine
 	@scripts/packages debootstrap
 	@rm -rf .build/image
@@ -173,5 +182,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	export POSTERN_BENCH=1; for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages sbom build release deb test-deb apt-repository test-apt-repository image test-image demo demo-sign-in screenshots test-tools test check mutants bench-try soak soak-failures chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages sbom build release deb test-deb apt-repository test-apt-repository release-check test-release-check image test-image demo demo-sign-in screenshots test-tools test check mutants bench-try soak soak-failures chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

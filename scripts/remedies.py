@@ -230,6 +230,10 @@ rules:
         self.store("UPDATE inboxes SET suspended_at = created_at, suspended_failures = 5, suspended_rules = 1 WHERE user_id = (SELECT id FROM users WHERE handle = 'joe')")
         shown = self.take("postern inbox list USER", "status", gone=False)
         check("suspended" in shown, f"the inbox is shown: {shown}")
+        self.root.run("postern", "hold", "add", "user", "joe", "--until", "3d", "--reason", "dispute 7")
+        shown = self.take("postern hold list", "doctor", "--skip", "postfix", "--skip", "probe", "--skip", "outside", gone=False)
+        check("dispute 7" in shown, f"the hold is shown: {shown}")
+        self.root.run("postern", "hold", "end", "1", "--yes")
         self.root.run("postern", "user", "remove", "joe", "--yes")
 
     def rest(self):

@@ -43,6 +43,7 @@ package struct Store: Sendable {
     package let aggregateReports: AggregateReportRepository
     package let retention: RetentionRepository
     package let holds: HoldRepository
+    package let freezes: FreezeRepository
     package let accountList: AccountListRepository
     /// The keys in use. Another key file takes effect through this holder.
     package let keys: KeyHolder
@@ -131,6 +132,7 @@ package struct Store: Sendable {
         aggregateReports = AggregateReportRepository(database: database)
         retention = RetentionRepository(database: database)
         holds = HoldRepository(addresses: addresses)
+        freezes = FreezeRepository(events: addresses.events)
         accountList = AccountListRepository(database: database)
     }
 

@@ -68,6 +68,8 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case limit
         /// A prerequisite is missing, such as a verified inbox.
         case unmet
+        /// An administrator froze the user or the team.
+        case frozen
         /// Another change came first: a repetition may succeed.
         case overtaken
     }

@@ -11,7 +11,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
         clocks
     case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage,
         removals, receivers,
-        parkedEvents
+        parkedEvents, holds
     // Postfix.
     case postfix, postfixSetting, postfixService, postfixOwner, postfixHeaderCheck, postfixBypass,
         postfixConflict, postfixFilter,
@@ -82,6 +82,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
                 "receivers",
                 "no endpoint or stream leads into a private network that it may not reach")
         case .parkedEvents: Facts("parked events", "no event was given up, and could be sent again")
+        case .holds: Facts("holds", "no hold ends within a week, or should have ended")
         case .postfix:
             Facts("postfix", "its settings can be read, and are those that the relay needs")
         case .postfixSetting:

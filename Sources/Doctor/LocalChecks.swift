@@ -94,6 +94,8 @@ package struct LocalFacts: Sendable {
     package var postfixLog: (path: String, trouble: String?)?
     /// Events of each team that Postern gave up.
     package var parkedEvents: [Trouble] = []
+    /// Holds in force, the next to end first.
+    package var holds: [Hold] = []
     /// Hosts that use another policy than the active one, because the active one does not load
     /// there, one line each.
     package var policyRefusals: [String] = []
@@ -122,6 +124,7 @@ package enum LocalChecks {
             + [postfixLog(facts)].compactMap { $0 }
             + facts.receivers.map { .warning(.receivers, $0.sentence, remedy: $0.remedy) }
             + facts.parkedEvents.map { .warning(.parkedEvents, $0.sentence, remedy: $0.remedy) }
+            + [holds(facts)].compactMap { $0 }
     }
 
     /// The checks that the service must pass before it can start.
@@ -135,6 +138,37 @@ package enum LocalChecks {
     /// keep the old configuration.
     static func ofReload(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), relayDomains(facts)].compactMap { $0 }
+    }
+
+    /// Seconds before its end in which a hold is named.
+    package static let holdWarning: Int64 = 7 * 86_400
+    /// Seconds after its end in which a running service ends a hold.
+    package static let holdLeeway: Int64 = 2 * 3_600
+
+    private static func holds(_ facts: LocalFacts) -> Check? {
+        guard let next = facts.holds.first else { return nil }
+        let verb = facts.holds.count == 1 ? "is" : "are"
+        let count = "\(Count.text(facts.holds.count, "hold")) \(verb) in force"
+        let late = facts.holds.filter { facts.now - $0.endsAt > holdLeeway }
+        guard late.isEmpty else {
+            return .warning(
+                .holds,
+                "\(count); \(names(late)) should have ended, the first at \(UTCTime.text(next.endsAt)): no service ends holds",
+                remedy: "start postern serve, which ends them; \(.listHolds) shows them")
+        }
+        let soon = facts.holds.filter { $0.endsAt - facts.now <= holdWarning }
+        guard soon.isEmpty else {
+            return .warning(
+                .holds,
+                "\(count); \(names(soon)) \(soon.count == 1 ? "ends" : "end") within a week, the first at \(UTCTime.text(next.endsAt)), and then its data is deleted",
+                remedy: "extend each that is still needed; \(.listHolds) shows why it began")
+        }
+        return .ok(.holds, "\(count), and the next ends at \(UTCTime.text(next.endsAt))")
+    }
+
+    /// `hold 3`, `holds 3, 4`: numbers alone, as the name of a user is not for this report.
+    private static func names(_ holds: [Hold]) -> String {
+        "\(holds.count == 1 ? "hold" : "holds") \(holds.map { "\($0.number)" }.joined(separator: ", "))"
     }
 
     private static func relayDomains(_ facts: LocalFacts) -> Check? {

@@ -148,6 +148,7 @@ package enum LocalProbe {
             facts.removals = try StatusReport.removals(store, now)
             facts.receivers = try StatusReport.receivers(store)
             facts.parkedEvents = try StatusReport.parkedEvents(store)
+            facts.holds = try store.holds.all()
             try examineLog(&facts, store, here: configuration.hostname, now: now)
             // PostgreSQL has no such check for clients; its tool for this is pg_amcheck.
             if facts.unchecked == nil, configuration.database.path != nil {

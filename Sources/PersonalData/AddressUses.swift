@@ -178,13 +178,7 @@ extension UserExportRepository {
     /// Deletes uses from before a day, at most `limit`; returns how many.
     package func deleteUses(before day: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.usesByOthers, HeldTable.uses)
-            return try connection.run(
-                """
-                DELETE FROM uses_by_others WHERE (account_id, ordinal, day, domain) IN
-                    (SELECT account_id, ordinal, day, domain FROM uses_by_others x
-                    WHERE x.day < \(day) AND \(isFree) LIMIT \(limit))
-                """)
+            try connection.deletePast(.uses, where: "x.day < \(day)", limit: limit)
         }
     }
 

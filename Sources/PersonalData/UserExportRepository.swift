@@ -252,6 +252,7 @@ extension UserRefusal {
         case .content: "could_not_be_passed_on"
         case .replaced: "earlier_address"
         case .waiting: "mail_of_the_team_waits"
+        case .frozen: "frozen_by_the_operator"
         }
     }
 }

@@ -444,6 +444,9 @@ struct UserExportSection: Sendable {
                 [("requested_at", .time, "begun_at"), ("possible_from", .time, "ends_at")],
                 "FROM recovery_waits WHERE user_id = \(user)"),
             UserExportSection(
+                "frozen", [("since", .time, "began_at"), ("ends_at", .time, "ends_at")],
+                "FROM user_freezes WHERE user_id = \(user)"),
+            UserExportSection(
                 "links_under_way",
                 [
                     ("purpose", .text, "purpose"), ("sent_at", .time, "created_at"),

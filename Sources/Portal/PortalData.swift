@@ -20,6 +20,17 @@ struct DeleteView: PageView {
     var isSent = false
     /// How long a deletion can be cancelled; nil if it is done at once.
     var days: String?
+    /// What is kept after the deletion, and the day until which; nil if nothing is.
+    var kept: String?
+    var until: String?
+}
+
+/// The last page of a person whose account is deleted.
+struct GoodbyeView: PageView {
+    static let template = PageTemplate.goodbye
+    /// What is kept, and the day until which; nil if nothing is.
+    var kept: String?
+    var until: String?
 }
 
 /// The last step: the page that this link opens.
@@ -32,11 +43,13 @@ struct DeleteNowView: PageView {
 }
 
 extension PortalPage {
-    func askToDelete(_ request: PortalRequest) throws -> Response {
+    func askToDelete(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let language = request.language
+        let kept = try await pool.run { try store.holds.kept(ofUser: session.userID) }
         return try request.html(
             DeleteView(
-                days: deletionDays > 0 ? language.text("{n} days", count: deletionDays) : nil),
+                days: deletionDays > 0 ? language.text("{n} days", count: deletionDays) : nil,
+                kept: kept.map(request.words.kinds), until: (kept?.endsAt).map(request.words.date)),
             title: language.text("Delete everything"))
     }
 
@@ -75,17 +88,18 @@ extension PortalPage {
         let token = try request.token()
         guard let browser = request.browser else { throw PortalRefusal.foreign }
         let (time, planned) = (now(), deletionTime)
-        let isDone = try await pool.run {
+        let (isDone, kept) = try await pool.run { () -> (Bool, KeptRecords?) in
             guard
                 try store.page.useDeletionLink(token, session: session, browser: browser, now: time)
-            else { return false }
+            else { return (false, nil) }
+            let kept = try store.holds.kept(ofUser: session.userID)
             if let planned {
                 try store.users.planDeletion(
                     session.userID, at: planned, Self.change(session, time))
             } else {
                 try store.users.remove(session.userID, Self.change(session, time))
             }
-            return true
+            return (true, kept)
         }
         guard isDone else {
             return try request.html(
@@ -94,13 +108,24 @@ extension PortalPage {
         if let planned {
             try await tell(session.userID, .plannedDeletion, in: request.language) {
                 $0.day = request.words.date(planned)
+                $0.kept = kept.map(request.words.kinds)
+                $0.until = (kept?.endsAt).map(request.words.date)
             }
             return request.redirect("/me/data", told: .deletionPlanned)
         }
         return request.redirect(
-            "/me/goodbye",
+            "/me/goodbye", told: kept == nil ? nil : .recordsKept, of: kept?.number,
             cookies: [PortalCookies.session, PortalCookies.browser, PortalCookies.known].map(
                 cookies.remove))
+    }
+
+    /// The page after a deletion. Without a session, it knows from a cookie what is kept.
+    func sayGoodbye(_ request: PortalRequest) throws -> Response {
+        let kept = request.told == .recordsKept ? request.toldOf.flatMap(KeptRecords.init) : nil
+        return try request.html(
+            GoodbyeView(
+                kept: kept.map(request.words.kinds), until: (kept?.endsAt).map(request.words.date)),
+            title: request.language.text("Your account is deleted"))
     }
 
     /// When a deletion requested now is due; nil for at once.

@@ -31,6 +31,8 @@ enum PortalNotice: String, CaseIterable, Sendable {
     case signedInBefore = "already"
     // All data
     case deletionPlanned = "planned"
+    /// With the number of `KeptRecords`.
+    case recordsKept = "records"
     case kept
 
     /// The part of a page that the notice is about.
@@ -56,7 +58,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
         case .authenticatorRemoved, .twoFactorsOff, .recoveryStopped: .factors
         case .sessionEnded: .sessions
         case .severalOn, .severalOff, .noneChosen, .inboxRemoved, .signedOut, .signedInBefore,
-            .deletionPlanned, .kept:
+            .deletionPlanned, .recordsKept, .kept:
             .page
         }
     }
@@ -104,6 +106,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
                 "You were signed in here already. To use another address, sign out first.")
         case .deletionPlanned:
             language.text("The day is set. A message tells you so, in case it was not you.")
+        case .recordsKept: language.text("Your account is deleted")
         case .kept: language.text("Nothing is deleted.")
         }
     }

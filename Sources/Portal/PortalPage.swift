@@ -144,9 +144,7 @@ package struct PortalPage: RouteModule {
         step(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
-        open(routes, .get, "/me/goodbye") {
-            try $0.html(GoodbyeView(), title: $0.language.text("Everything is deleted"))
-        }
+        open(routes, .get, "/me/goodbye") { try sayGoodbye($0) }
 
         addSheetRoutes(to: routes)
         addSecondFactorRoutes(to: routes)
@@ -195,7 +193,7 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/inboxes/refusals") { try await setRefusalNotices($0, $1) }
         signedIn(routes, .get, "/me/data/read") { try await readData($0, $1) }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
-        signedIn(routes, .get, "/me/delete") { request, _ in try askToDelete(request) }
+        signedIn(routes, .get, "/me/delete") { try await askToDelete($0, $1) }
         signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
         signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
@@ -388,10 +386,13 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// The session of the signed-in user.
+    /// The session of the signed-in user. Throws `PortalRefusal` if the user is frozen: every page
+    /// and every request of an app needs the session.
     func session(_ request: PortalRequest) async throws -> PageSession? {
         guard let token = request.sessionToken else { return nil }
-        return try await pool.run { try store.page.session(token, now: now()) }
+        let session = try await pool.run { try store.page.session(token, now: now()) }
+        if let freeze = session?.freeze { throw PortalRefusal.frozen(freeze) }
+        return session
     }
 
     /// Notifies a user by mail, at the default inbox. Does nothing if there is none.
@@ -428,9 +429,4 @@ struct LostView: PageView {
     static let template = PageTemplate.lost
     static let isRefusal = true
     let texts: [Text]
-}
-
-/// The last page of a person whose data is deleted.
-struct GoodbyeView: PageView {
-    static let template = PageTemplate.goodbye
 }

@@ -32,6 +32,18 @@ struct PortalRefusal: Error {
     let text: String
     /// Seconds, for Retry-After; nil if waiting does not help.
     var retryAfter: Int?
+    /// A time in the text, in seconds since 1970: `{day}`.
+    var day: Int64?
+
+    /// For a user whom the operator froze.
+    static func frozen(_ freeze: UserFreeze) -> PortalRefusal {
+        PortalRefusal(
+            status: .forbidden, title: "Your account is frozen",
+            text: freeze.endsAt == nil
+                ? "The operator of this service has frozen your account. You cannot sign in to apps, and no mail is passed on. Nothing is deleted. Ask the operator if you do not know why."
+                : "The operator of this service has frozen your account until {day}. Until then you cannot sign in to apps, and no mail is passed on. Nothing is deleted. Ask the operator if you do not know why.",
+            day: freeze.endsAt)
+    }
 
     static func tooOften(_ seconds: Int) -> PortalRefusal {
         PortalRefusal(
@@ -312,7 +324,9 @@ struct PortalRequest: Sendable {
         switch error {
         case let refusal as PortalRefusal:
             var response = try refuse(
-                language.text(refusal.title), language.text(refusal.text), refusal.status)
+                language.text(refusal.title),
+                refusal.day.map { language.text(refusal.text, ["day": words.date($0)]) }
+                    ?? language.text(refusal.text), refusal.status)
             if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
             return response
         case let refusal as StoreFailure where refusal.isRefusal:

@@ -20,6 +20,7 @@ extension Languages {
         }
         return switch refusal.code {
         case .refused(.notFound): language.text("This is not there any longer. Reload the page.")
+        case .refused(.frozen): language.text("The operator of this service has frozen this.")
         case .refused(.exists): language.text("That is there already.")
         case .refused(.limit):
             language.text(

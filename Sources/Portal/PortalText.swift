@@ -114,6 +114,23 @@ struct PortalText {
     /// `a`, `a and b`, `a, b and c`.
     func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
 
+    /// The kinds of records that are kept of the user, as a list.
+    func kinds(_ kept: KeptRecords) -> String {
+        list(
+            kept.data.compactMap { kind in
+                switch kind {
+                case .counters: language.text("the daily counts of your mail")
+                case .decisions: language.text("the decisions about extra checks")
+                case .checks: language.text("the results of these checks")
+                case .deliveries: language.text("complaints about mail to you")
+                case .usesByOthers: language.text("the domains that used your addresses")
+                case .audit: language.text("the log of changes to your account")
+                // Nothing else is kept of a user.
+                default: nil
+                }
+            })
+    }
+
     /// Messages by month, the newest first, for at most a year.
     func months(_ counters: [DailyCounter]) -> [AccountView.Month] {
         var sums: [Int: (Int, Int)] = [:]

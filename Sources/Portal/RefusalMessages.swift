@@ -87,6 +87,7 @@ extension PortalPage {
         case .replaced: language.text("It went to an earlier address that no longer works")
         case .waiting:
             language.text("The sender has to wait, because of complaints about its mail")
+        case .frozen: language.text("The operator had frozen the mail")
         }
     }
 }

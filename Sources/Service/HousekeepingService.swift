@@ -168,6 +168,7 @@ struct HousekeepingService: Service {
                 try await steps.run { try store.holds.endDue(now: time) }
                 try await steps.run { try store.holds.deleteEnded() }
             }
+            try await goOn { try await steps.run { try store.freezes.endDue(now: time) } }
             for retention in try await pool.run({ try store.retention.all() }) {
                 try await goOn { try await delete(retention, steps, now: time) }
             }

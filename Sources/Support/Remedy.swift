@@ -11,8 +11,8 @@ package struct RemedyCommand: Sendable, Hashable {
         // Keys of the relay domains.
         case generateKey, showRecord, activateKey, retireKey
         // Policies, events, keys of the API, inboxes, sources.
-        case listPolicies, createList, listDecisions, removeStream, testEndpoint, retryEvents,
-            listEvents, rotateAPIKey,
+        case listPolicies, createList, listDecisions, listHolds, removeStream, testEndpoint,
+            retryEvents, listEvents, rotateAPIKey,
             listInboxes, confirmInbox, addSource, showDelivery, allowDelivery
 
         package struct Facts: Sendable {
@@ -68,6 +68,7 @@ package struct RemedyCommand: Sendable, Hashable {
                     "postern list create LIST --kind KIND",
                     "a policy reads a list that does not exist")
             case .listDecisions: Facts("postern decision list --rule RULE", "a rule ends in errors")
+            case .listHolds: Facts("postern hold list", "a hold ends within a week")
             case .removeStream:
                 Facts(
                     "postern stream remove STREAM --yes",

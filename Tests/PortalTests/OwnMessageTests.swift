@@ -34,7 +34,7 @@ import Testing
             let day = PortalText(.english).date(fixture.now + 7 * Self.day)
             let page = try await anna.get("/me/data")
             #expect(
-                page.text.contains("Everything of yours is deleted on \(day)")
+                page.text.contains("Your account is deleted on \(day)")
                     && page.text.contains("The day is set."))
             #expect(!page.text.contains("href=\"/me/delete\""), "it was asked for already")
             #expect(

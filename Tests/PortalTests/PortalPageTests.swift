@@ -474,6 +474,7 @@ import Testing
             "authorization_codes": "in sign_ins_under_way",
             "tombstones": "in earlier_accounts", "authenticators": "in authenticator_app",
             "recovery_waits": "in sign_in_without_second_factor",
+            "user_freezes": "in frozen",
             "check_codes": "in codes_of_checks", "hold_data": "in holds",
         ]
         let fixture = try PortalFixture()
@@ -514,8 +515,39 @@ import Testing
                 try fixture.store.relay.relayAddress(
                     localPart: relay.localPart, domain: relay.domain) == nil)
             #expect(anna.cookies.isEmpty)
-            #expect(try await anna.get("/me/goodbye").text.contains("Everything is deleted"))
+            let goodbye = try await anna.get("/me/goodbye").text
+            #expect(goodbye.contains("Your account is deleted") && !goodbye.contains("kept until"))
             #expect(try await anna.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    /// A hold outlives the deletion: the pages say what is kept and until when, and not why.
+    @Test(arguments: [false, true]) func deletion_heldUser_saysWhatIsKept(
+        _ isConfidential: Bool
+    ) async throws {
+        try await signedIn { fixture, anna in
+            let end = fixture.now + 90 * 86_400
+            _ = try fixture.store.holds.add(
+                .user("anna"),
+                HoldTerms(
+                    data: [.counters, .audit], reason: "dispute 7", endsAt: end,
+                    isConfidential: isConfidential),
+                Change(actor: "uid:0", now: fixture.now))
+            let sentence =
+                "These records are kept until \(PortalText(.english).date(end)) and deleted then: the log of changes to your account and the daily counts of your mail."
+            let asked = try await anna.get("/me/delete").text
+            #expect(asked.contains(sentence) != isConfidential)
+            #expect(asked.contains("Some records may be kept longer") == isConfidential)
+            try await anna.submit("/me/delete")
+            let link = try fixture.link("anna@home.example")
+            try await anna.get(link)
+            #expect(try await anna.submit(link).location == "/me/goodbye")
+            let goodbye = try await anna.get("/me/goodbye").text
+            #expect(goodbye.contains("Your account is deleted"))
+            #expect(goodbye.contains(sentence) != isConfidential)
+            #expect(!goodbye.contains("dispute") && !asked.contains("dispute"))
+            // The cookie is gone.
+            #expect(!(try await anna.get("/me/goodbye").text.contains("kept until")))
         }
     }
 

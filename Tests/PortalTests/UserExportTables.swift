@@ -44,7 +44,7 @@ enum UserExportTables {
         "source_claims": "of teams",
         "source_codes": "keyed hashes of addresses of teams, gone after a day",
         "live_lists": "of teams and operators", "live_list_revision": "of the installation",
-        "held_accounts": "numbers of deleted accounts",
+        "team_freezes": "of teams", "held_accounts": "numbers of deleted accounts",
         "live_list_entries": "of teams and operators; personal values as keyed hashes",
     ]
 }

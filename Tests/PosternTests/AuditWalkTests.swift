@@ -57,6 +57,10 @@ import Testing
         hold change 1 --until 80d
         hold export 1 --reason order
         hold end 1 --yes
+        user freeze jane --reason abuse --until 30d
+        user unfreeze jane
+        team freeze juice --reason phishing
+        team unfreeze juice
         delivery allow juice google --until 7d --reason cured
         delivery hold juice google --until never --reason list
         delivery lift juice google

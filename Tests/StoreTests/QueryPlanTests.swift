@@ -102,9 +102,10 @@ import Testing
         let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map {
             try $0["detail"] as String
         }
-        // Teams and their sources are few, and most accounts have no transfers, counters or blocks.
+        // Teams, their sources and freezes are few, and most accounts have no transfers, counters
+        // or blocks.
         let large = plan.filter { step in
-            !["t", "s", "m", "n", "b"].contains { step.hasPrefix("SEARCH \($0) ") }
+            !["t", "s", "f", "m", "n", "b"].contains { step.hasPrefix("SEARCH \($0) ") }
                 && step.hasPrefix("SEARCH")
         }
         #expect(

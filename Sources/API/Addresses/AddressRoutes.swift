@@ -9,8 +9,8 @@ import RelayCore
 
 /// The reasons why a team cannot write to an address now, in the order in which the relay checks.
 package enum AddressReason: Encodable, CaseIterable {
-    case unknownAddress, unregisteredSource, addressRetired, forwardingOff, senderBlocked,
-        inboxUnverified, dailyLimit
+    case unknownAddress, unregisteredSource, addressRetired, userFrozen, teamFrozen,
+        forwardingOff, senderBlocked, inboxUnverified, dailyLimit
 
     /// The relay's own code for the reason.
     package var code: RelayReason.Code {
@@ -18,6 +18,8 @@ package enum AddressReason: Encodable, CaseIterable {
         case .unknownAddress: .unknownAddress
         case .unregisteredSource: .unregisteredSource
         case .addressRetired: .addressRetired
+        case .userFrozen: .userFrozen
+        case .teamFrozen: .teamFrozen
         case .forwardingOff: .forwardingOff
         case .senderBlocked: .senderBlocked
         case .inboxUnverified: .inboxUnverified
@@ -122,6 +124,8 @@ package struct AddressRoutes: RouteModule {
             case .unknownAddress: false
             case .unregisteredSource: !isRegistered
             case .addressRetired: record.isRetired || !record.hasLiveGrant
+            case .userFrozen: record.freeze == .user
+            case .teamFrozen: record.freeze == .team
             case .forwardingOff: !record.isForwardingOn
             case .senderBlocked: isBlocked
             case .inboxUnverified: record.inbox?.isVerified != true

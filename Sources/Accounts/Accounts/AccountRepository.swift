@@ -132,19 +132,20 @@ package struct AccountRepository: Sendable {
         try connection.rememberHeld(account: account)
         let held = try connection.heldData(ofAccount: account)
         if !held.isEmpty, !held.contains(DataClass.decisions.name) {
-            let grants: SQL = "(SELECT id FROM grants WHERE account_id = \(account))"
-            for table in ["status_decisions", "rule_snoozes"] {
-                try connection.run("DELETE FROM \(raw: table) WHERE grant_id IN \(grants)")
-            }
+            try connection.run(
+                """
+                DELETE FROM rule_snoozes
+                WHERE grant_id IN (SELECT id FROM grants WHERE account_id = \(account))
+                """)
             try connection.run("DELETE FROM decision_objections WHERE account_id = \(account)")
         }
-        let keepsUses = held.contains(DataClass.usesByOthers.name)
+        try connection.deleteUnheld(ofAccount: account, held: held)
         try retireNames(connection, account: account)
         for table in [
             "relay_addresses", "external_identities", "transfer_subs", "account_notes",
             "given_names",
             "account_blocks", "last_mail", "account_refusals_told",
-        ] + (keepsUses ? [] : ["uses_by_others"]) {
+        ] {
             try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }
         try connection.run(
@@ -165,7 +166,7 @@ package struct AccountRepository: Sendable {
     /// Retires the names and removes the account's row with all rows that depend on it.
     func end(_ connection: any DatabaseConnection, account: Int64) throws(StoreFailure) {
         try retireNames(connection, account: account)
-        try connection.run("DELETE FROM accounts WHERE id = \(account)")
+        try connection.deleteAccount(account)
     }
 
     private func retireNames(

@@ -227,10 +227,11 @@ extension DatabaseConnection {
         return try (Team(row: row), AppGroup(row: row))
     }
 
-    /// Writes consent.
+    /// Writes consent. Throws `frozen` if the user or the team is frozen.
     package func authorize(
         account: Int64, group: AppGroup, teamID: String, realUserStatus: Int?, _ change: Change
     ) throws(StoreFailure) -> AuthorizedGrant.Kind {
+        try checkFreeze(account: account)
         let found = try row(
             "SELECT id, state FROM grants WHERE account_id = \(account) AND \(SQL.filter("group_id")) = \(group.number)"
         )

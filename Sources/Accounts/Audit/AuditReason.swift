@@ -1,5 +1,6 @@
 // The reasons that administrators give.
 
+import Database
 import Support
 
 /// A reason in the audit: one line without an address, because others read it.
@@ -15,5 +16,13 @@ package enum AuditReason {
     package static func isAllowed(_ text: String) -> Bool {
         !text.isEmpty && text.unicodeScalars.count <= maximum && PersonText.isPlain(text)
             && !text.unicodeScalars.contains(where: atSigns.contains)
+    }
+
+    /// The reason; throws `invalid` if it is none.
+    package static func checked(_ reason: String) throws(StoreFailure) -> String {
+        guard isAllowed(reason) else {
+            throw .refused(.invalid, "the reason must be \(rule)")
+        }
+        return reason
     }
 }

@@ -300,7 +300,8 @@ package final class AccountChangeTracker {
     private static func select(_ isTold: SQL) -> SQL {
         """
         SELECT a.id, e.id AS endpoint_id, a.sub, g.state, a.email_kind,
-            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END AS is_reachable,
+            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM user_freezes f WHERE f.user_id = a.user_id) THEN 1 ELSE 0 END AS is_reachable,
             CASE WHEN i.suspended_at IS NOT NULL THEN 1 ELSE 0 END AS is_suspended, c.local_part, c.domain, a.event_time,
             e.dialect, s.types
         FROM accounts a

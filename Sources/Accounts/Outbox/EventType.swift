@@ -64,8 +64,9 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             Facts(
                 .account, "urn:postern:event:email-disabled",
                 endpoint: (
-                    "mail to the relay address reaches no one: forwarding is off, the address was retired, or no verified inbox "
-                        + "remains", "stop writing; mail is refused (`550 5.2.1`)"
+                    "mail to the relay address reaches no one: forwarding is off, the address was retired, "
+                        + "no verified inbox remains, or the operator froze the user",
+                    "stop writing; mail is refused (`550 5.2.1`)"
                 ),
                 stream:
                     "mail no longer reaches the user; `email` is the relay address. An earlier `inbox-suspended` no longer holds"

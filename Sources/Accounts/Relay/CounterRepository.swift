@@ -205,14 +205,7 @@ package struct CounterRepository: Sendable {
     private func sumUp(
         _ connection: any DatabaseConnection, before day: Int64, limit: Int
     ) throws(StoreFailure) -> Int {
-        let isFree = try connection.isFree(.counters, HeldTable.counters)
-        let gone = try connection.rows(
-            """
-            DELETE FROM daily_counters WHERE (account_id, day, kind) IN
-                (SELECT account_id, day, kind FROM daily_counters x
-                WHERE x.day < \(day) AND \(isFree) LIMIT \(limit))
-            RETURNING account_id, day, kind, count
-            """)
+        let gone = try connection.takePast(.counters, where: "x.day < \(day)", limit: limit)
         var sums: [CounterSum: (count: Int64, lastDay: Int64)] = [:]
         for row in gone {
             let sum = try CounterSum(account: row["account_id"], kind: row["kind"])

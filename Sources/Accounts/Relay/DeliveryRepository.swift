@@ -73,20 +73,10 @@ package struct DeliveryRepository: Sendable {
     /// Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1_000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFreeResult = try connection.isFree(.deliveries, HeldTable.deliveryResults)
-            let results = try connection.run(
-                """
-                DELETE FROM delivery_results WHERE (provider, team_id, hour, outcome) IN
-                    (SELECT provider, team_id, hour, outcome FROM delivery_results x
-                    WHERE x.hour < \(time / 3_600) AND \(isFreeResult) LIMIT \(limit))
-                """)
-            let isFreeMark = try connection.isFree(.deliveries, HeldTable.deliveryMarks)
-            let marks = try connection.run(
-                """
-                DELETE FROM delivery_marks WHERE (provider, account_id, what, day) IN
-                    (SELECT provider, account_id, what, day FROM delivery_marks x
-                    WHERE x.day < \(Day.number(time)) AND \(isFreeMark) LIMIT \(limit))
-                """)
+            let results = try connection.deletePast(
+                .deliveryResults, where: "x.hour < \(time / 3_600)", limit: limit)
+            let marks = try connection.deletePast(
+                .deliveryMarks, where: "x.day < \(Day.number(time))", limit: limit)
             let logs = try connection.run(
                 """
                 DELETE FROM delivery_logs WHERE mark IN

@@ -85,12 +85,7 @@ package struct RejectionRepository: Sendable {
     /// Deletes refusals from before a time, at most `limit`. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.rejections, HeldTable.rejections)
-            return try connection.run(
-                """
-                DELETE FROM rejections WHERE id IN
-                    (SELECT id FROM rejections x WHERE x.last_at < \(time) AND \(isFree) LIMIT \(limit))
-                """)
+            try connection.deletePast(.rejections, where: "x.last_at < \(time)", limit: limit)
         }
     }
 }

@@ -99,7 +99,7 @@ package struct RelayRepository: Sendable {
             isRetired: retiredAt != nil,
             hasLiveGrant: hasLiveGrant(connection, row, account: number), inbox: inbox(row),
             inboxes: [], sources: Self.sources(rows), hasBlocks: row["has_blocks"], team: team.id,
-            counted: row["forwarded"] ?? 0)
+            freeze: AccountFreeze.of(row), counted: row["forwarded"] ?? 0)
     }
 
     /// Whether a recorded consent counts. Its app may already be removed while the consent still
@@ -128,7 +128,7 @@ package struct RelayRepository: Sendable {
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(now.map(Day.number)) AND n.kind = 1)
                 AS forwarded,
             CASE WHEN EXISTS (SELECT 1 FROM account_blocks b WHERE b.account_id = a.id) THEN 1 ELSE 0 END AS has_blocks,
-            t.loses_apps
+            t.loses_apps, \(AccountFreeze.column)
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
@@ -162,7 +162,8 @@ package struct RelayRepository: Sendable {
                 SELECT \(Team.columns), c.local_part, c.domain, c.forwarding_on, a.has_live_grant, a.user_id, \(GivenName.columns),
                     (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 2) AS replied,
                     a.target_inbox, i.id AS inbox_id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default,
-                    c.is_current, i.suspended_at, t.loses_apps
+                    c.is_current, i.suspended_at, t.loses_apps,
+                    \(AccountFreeze.column)
                 FROM accounts a
                 JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN users u ON u.id = a.user_id \(GivenName.join)
@@ -196,8 +197,7 @@ package struct RelayRepository: Sendable {
                     try sealer.teamName(first, user: user)?.full
                 },
                 sources: connection.sources(teamNumber: team.number).compactMap(\.registered),
-                team: team.id,
-                counted: first["replied"] ?? 0)
+                team: team.id, freeze: AccountFreeze.of(first), counted: first["replied"] ?? 0)
         }
     }
 

@@ -353,8 +353,11 @@ package struct TransferRepository: Sendable {
         }
         // A consent that the user gave to the new team in the meantime is the same consent. The
         // older row is kept, because it has the known facts.
-        try connection.run(
-            "DELETE FROM grants WHERE account_id = \(new) AND \(SQL.filter("group_id")) = \(group)")
+        let given: Int64? = try connection.value(
+            "SELECT id FROM grants WHERE account_id = \(new) AND \(SQL.filter("group_id")) = \(group)"
+        )
+        if let given { try connection.mergeConsent(given, into: grant) }
+        try connection.followHeld(from: old, to: new)
         try connection.run(
             "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)"
         )

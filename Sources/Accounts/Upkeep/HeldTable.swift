@@ -12,6 +12,9 @@ package struct HeldTable: Sendable {
     let key: [String]
     /// The other columns of a listing.
     let others: [String]
+    /// The key's column that a deletion compares first, if that is not the first one: SQLite
+    /// compares all columns like the first, so a number is first only if all are numbers.
+    fileprivate var comparedFirst: String?
     /// The account that a row `x` is about; nil if it is about no account.
     fileprivate let account: String?
     /// The team that a row `x` is about, if that does not follow from the account.
@@ -44,7 +47,7 @@ package struct HeldTable: Sendable {
         ], account: ofGrant, team: nil)
     package static let deliveryMarks = HeldTable(
         data: .deliveries, name: "delivery_marks", key: ["account_id", "provider", "what", "day"],
-        others: [], account: "x.account_id", team: nil)
+        others: [], comparedFirst: "provider", account: "x.account_id", team: nil)
     package static let deliveryResults = HeldTable(
         data: .deliveries, name: "delivery_results",
         key: ["team_id", "hour", "provider", "outcome"], others: ["count"], account: nil,
@@ -57,7 +60,8 @@ package struct HeldTable: Sendable {
     package static let uses = HeldTable(
         data: .usesByOthers, name: "uses_by_others",
         key: ["account_id", "ordinal", "day", "domain"],
-        others: ["selector", "count", "first_at"], account: "x.account_id", team: nil)
+        others: ["selector", "count", "first_at"], comparedFirst: "domain", account: "x.account_id",
+        team: nil)
     package static let audit = HeldTable(
         data: .audit, name: "audit", key: ["id"],
         others: ["at", "actor", "action", "subject", "detail"], account: nil, team: nil)
@@ -67,6 +71,12 @@ package struct HeldTable: Sendable {
         decisions, statusDecisions, checks, counters, counterTotals, deliveryMarks,
         deliveryResults, rejections, uses, audit,
     ]
+
+    /// The columns of the key as a deletion compares them.
+    var comparedKey: String {
+        guard let comparedFirst else { return key.joined(separator: ", ") }
+        return ([comparedFirst] + key.filter { $0 != comparedFirst }).joined(separator: ", ")
+    }
 
     /// Whether a row `x` of the table belongs to a hold `h` that keeps its kind of data.
     var isOfHold: SQL {
@@ -101,12 +111,13 @@ package struct HeldTable: Sendable {
 extension DatabaseConnection {
     /// The condition that no hold keeps a row `x` of the table.
     ///
-    /// Without a hold on this kind of data it is always true, so that the usual deletion reads
+    /// Without a hold on its kind of data it is always true, so that the usual deletion reads
     /// nothing more than before.
-    package func isFree(_ data: DataClass, _ table: HeldTable) throws(StoreFailure) -> SQL {
-        guard try hasHold(on: data) else { return "1 = 1" }
+    func isFree(_ table: HeldTable) throws(StoreFailure) -> SQL {
+        guard try hasHold(on: table.data) else { return "1 = 1" }
         return """
-            NOT EXISTS (SELECT 1 FROM holds h JOIN hold_data k ON k.hold_id = h.id AND k.data = \(data.name)
+            NOT EXISTS (SELECT 1 FROM holds h JOIN hold_data k ON k.hold_id = h.id
+                AND k.data = \(table.data.name)
                 WHERE h.ended_at IS NULL AND \(table.isOfHold))
             """
     }

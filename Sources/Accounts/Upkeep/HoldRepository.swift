@@ -23,7 +23,7 @@ package struct HoldRepository: Sendable {
             )
         }
         let data = possible.filter { terms.data.isEmpty || terms.data.contains($0) }
-        let reason = try Self.checked(reason: terms.reason)
+        let reason = try AuditReason.checked(terms.reason)
         try Self.check(endsAt: terms.endsAt, now: change.now)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let count: Int64 =
@@ -71,7 +71,7 @@ package struct HoldRepository: Sendable {
         _ number: Int64, endsAt: Int64?, reason: String?, _ change: Change
     ) throws(StoreFailure) -> Hold {
         if let endsAt { try Self.check(endsAt: endsAt, now: change.now) }
-        let reason = try reason.map(Self.checked(reason:))
+        let reason = try reason.map(AuditReason.checked)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let old = try hold(number, connection)
             let (end, why) = (endsAt ?? old.endsAt, reason ?? old.reason)
@@ -144,7 +144,10 @@ package struct HoldRepository: Sendable {
 
     private static let select: SQL = """
         SELECT h.id, h.scope, h.subject, h.reason, h.is_confidential, h.created_at, h.ends_at,
-            (SELECT COUNT(*) FROM held_accounts m WHERE m.hold_id = h.id) AS deleted FROM holds h
+            (SELECT COUNT(*) FROM held_accounts m WHERE m.hold_id = h.id AND NOT EXISTS (
+                SELECT 1 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                WHERE a.id = m.account_id)) AS deleted
+        FROM holds h
         """
 
     private func hold(
@@ -202,13 +205,6 @@ package struct HoldRepository: Sendable {
     }
 
     // MARK: Limits
-
-    private static func checked(reason: String) throws(StoreFailure) -> String {
-        guard AuditReason.isAllowed(reason) else {
-            throw .refused(.invalid, "the reason must be \(AuditReason.rule)")
-        }
-        return reason
-    }
 
     private static func check(endsAt: Int64, now: Int64) throws(StoreFailure) {
         guard endsAt > now else {

@@ -46,12 +46,12 @@ package struct ProcessingActivity: Sendable, Hashable {
             purpose: "to know which team may write to the user, and under which address",
             periods: [.untilDeletion], recipients: [.team]),
         ProcessingActivity(
-            data: "sign-ins, sessions, passkeys, second factors, codes and links",
+            data: "sign-ins, sessions, passkeys, second factors, codes, links and freezes",
             sections: [
                 "inbox_verifications", "sign_ins_under_way", "sign_ins", "sessions",
                 "apps_of_sessions", "recent_sign_ins", "passkeys", "authenticator_app",
                 "recovery_codes", "sign_in_without_second_factor", "links_under_way",
-                "sign_in_codes", "codes_of_checks", "messages_from_us",
+                "sign_in_codes", "codes_of_checks", "messages_from_us", "frozen",
             ],
             purpose: "to let the user sign in, and no one else",
             periods: [.fixed("codes, links and sessions until they expire"), .untilDeletion],

@@ -140,16 +140,7 @@ package struct RemovalRepository: Sendable {
             try connection.clear(
                 isAnyHeld ? connection.besidesHeld(tables, ofTeam: team) : tables, &left)
         else { return }
-        if isAnyHeld, try connection.hasHeldRows(ofTeam: team) {
-            return try waitForHold(connection, team: team)
-        }
-        // Pending events for endpoints of its apps still go there.
-        try connection.run(
-            """
-            UPDATE teams SET loses_apps = 0 WHERE loses_apps = 1
-                AND NOT EXISTS (SELECT 1 FROM app_groups p WHERE p.removed_from IS NOT NULL AND p.team_id <> \(team))
-            """)
-        try connection.run("DELETE FROM teams WHERE id = \(team)")
+        if try !connection.deleteTeam(team) { try waitForHold(connection, team: team) }
     }
 
     /// Keeps the rest of a removed team until a hold ends (`HoldRepository.end`).
@@ -184,13 +175,7 @@ package struct RemovalRepository: Sendable {
                 return false
             }
             try tracker.snapshot(.ending(account))
-            if HeldGrants.keeps(held) {
-                try connection.run(
-                    "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE id = \(grant)"
-                )
-            } else {
-                try connection.run("DELETE FROM grants WHERE id = \(grant)")
-            }
+            try connection.endConsent(grant, ofAccount: account)
             left -= Self.rowsPerAccount
             guard left > 0 else { return false }
         }
@@ -239,22 +224,6 @@ package struct RemovalRepository: Sendable {
             pause(ContinuousClock.now - start)
         }
         return failures
-    }
-}
-
-/// Consents whose rows decisions and checks refer to.
-private enum HeldGrants {
-    private static let data = [DataClass.decisions, .checks].map(\.name)
-
-    /// Whether holds that keep these kinds of data of an account keep its consents.
-    static func keeps(_ held: Set<String>) -> Bool { data.contains(where: held.contains) }
-
-    /// Whether a hold keeps the consents of an account.
-    static func isHeld(_ account: SQL) -> SQL {
-        """
-        EXISTS (SELECT 1 FROM holds h JOIN hold_data k ON k.hold_id = h.id AND k.data IN \(list: data)
-            WHERE h.ended_at IS NULL AND \(HeldTable.isOfHold(account: account)))
-        """
     }
 }
 
@@ -425,7 +394,7 @@ extension DatabaseConnection {
         _ tables: [RemovedRows.Table], ofTeam team: Int64
     ) throws(StoreFailure) -> [RemovedRows.Table] {
         let held = try heldData(ofTeam: team)
-        let isFree = try isFree(.decisions, .decisions)
+        let isFree = try isFree(.decisions)
         return tables.besides(held).map { table in
             var table = table
             if table.name == "decisions" {
@@ -437,16 +406,5 @@ extension DatabaseConnection {
             }
             return table
         }
-    }
-
-    /// Whether rows of a removed team are left that the end of its row would delete.
-    fileprivate func hasHeldRows(ofTeam team: Int64) throws(StoreFailure) -> Bool {
-        if try !heldData(ofTeam: team).isEmpty { return true }
-        return try row(
-            """
-            SELECT 1 AS found FROM teams t WHERE t.id = \(team)
-                AND (EXISTS (SELECT 1 FROM decisions d WHERE d.team_id = t.id)
-                OR EXISTS (SELECT 1 FROM grants g JOIN app_groups p ON p.id = g.group_id WHERE p.team_id = t.id))
-            """) != nil
     }
 }

@@ -61,12 +61,7 @@ extension AuditRepository {
     /// Deletes lines from before a time, at most `limit`. Returns the number.
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.audit, HeldTable.audit)
-            return try connection.run(
-                """
-                DELETE FROM audit WHERE id IN
-                    (SELECT id FROM audit x WHERE x.at < \(time) AND \(isFree) LIMIT \(limit))
-                """)
+            try connection.deletePast(.audit, where: "x.at < \(time)", limit: limit)
         }
     }
 }

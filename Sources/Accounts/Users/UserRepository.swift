@@ -105,7 +105,7 @@ package struct UserRepository: Sendable {
         id: String, _ change: Change
     ) throws(StoreFailure) {
         try accounts.deleteAll(connection, tracker, user: user, now: change.now)
-        try connection.run("DELETE FROM users WHERE id = \(user)")
+        try connection.deleteUser(user)
         try connection.audit(change, "user.remove", "user:\(id)")
     }
 

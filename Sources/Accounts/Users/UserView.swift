@@ -10,6 +10,13 @@ package struct UserView: Encodable, Sendable {
     let createdAt: Timestamp
     package private(set) var inboxes: [InboxView]?
     private var addresses: [AddressView]?
+    private var frozen: FreezeView?
+
+    /// When the operator froze the user, and until when.
+    private struct FreezeView: Encodable {
+        let since: Timestamp
+        let endsAt: Timestamp?
+    }
 
     /// As shown in a list.
     package init(_ user: User, name: String? = nil) {
@@ -19,17 +26,22 @@ package struct UserView: Encodable, Sendable {
     }
 
     /// With its inboxes and addresses.
-    package init(_ user: User, name: String? = nil, inboxes: [InboxView], addresses: [AddressView])
-    {
+    package init(
+        _ user: User, name: String? = nil, freeze: Freeze?, inboxes: [InboxView],
+        addresses: [AddressView]
+    ) {
         self.init(user, name: name)
         self.inboxes = inboxes
         self.addresses = addresses
+        frozen = freeze.map {
+            FreezeView(since: Timestamp($0.beganAt), endsAt: Timestamp($0.endsAt))
+        }
     }
 
     /// Everything about one user, from the store, as HTTP shows it.
     package init(id: String, _ store: Store) throws {
         self.init(
-            try store.users.user(id),
+            try store.users.user(id), freeze: try store.freezes.freeze(of: .user(id)),
             inboxes: try store.inboxes.inboxes(user: id).map { InboxView($0) },
             addresses: try store.addresses.addresses(user: id).map { AddressView($0) })
     }

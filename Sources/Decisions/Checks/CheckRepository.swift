@@ -153,13 +153,7 @@ package struct CheckRepository: Sendable {
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int
     {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.checks, HeldTable.checks)
-            return try connection.run(
-                """
-                DELETE FROM checks WHERE (decision_id, challenge) IN
-                    (SELECT decision_id, challenge FROM checks x
-                    WHERE x.initiated_at < \(cutoff) AND \(isFree) LIMIT \(limit))
-                """)
+            try connection.deletePast(.checks, where: "x.initiated_at < \(cutoff)", limit: limit)
         }
     }
 }

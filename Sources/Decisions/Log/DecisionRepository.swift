@@ -162,18 +162,11 @@ package struct DecisionRepository: Sendable {
     ///   account: some ten milliseconds.
     package func deleteExpired(before cutoff: Int64, limit: Int = 250) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let isFree = try connection.isFree(.decisions, HeldTable.decisions)
-            let isFreeStatus = try connection.isFree(.decisions, HeldTable.statusDecisions)
-            return try connection.run(
-                """
-                DELETE FROM decisions WHERE id IN (SELECT id FROM decisions x
-                    WHERE x.evaluated_at < \(cutoff) AND \(isFree) ORDER BY x.evaluated_at LIMIT \(limit))
-                """)
-                + connection.run(
-                    """
-                    DELETE FROM status_decisions WHERE id IN (SELECT id FROM status_decisions x
-                        WHERE x.decided_at < \(cutoff) AND \(isFreeStatus) ORDER BY x.decided_at LIMIT \(limit))
-                    """)
+            try connection.deletePast(
+                .decisions, where: "x.evaluated_at < \(cutoff)", from: "evaluated_at", limit: limit)
+                + connection.deletePast(
+                    .statusDecisions, where: "x.decided_at < \(cutoff)", from: "decided_at",
+                    limit: limit)
                 + connection.deleteSnoozes(endedBy: cutoff - 1, limit: limit)
         }
     }

@@ -63,6 +63,10 @@ package struct Problem: Error, Sendable {
         Problem(
             .conflict, "conflict", "The request conflicts with the current state", detail: detail)
     }
+    /// The operator froze the user or the team.
+    package static func frozen(_ detail: String) -> Problem {
+        Problem(.forbidden, "frozen", "The operator has frozen this", detail: detail)
+    }
     package static func unauthorized(_ detail: String) -> Problem {
         Problem(
             .unauthorized, "unauthorized", "A valid API key is required", detail: detail,
@@ -118,6 +122,7 @@ package struct Problem: Error, Sendable {
         case .refused(.notFound): self = .notFound(failure.publicMessage)
         case .refused(.exists), .refused(.unmet), .refused(.overtaken), .refused(.limit):
             self = .conflict(failure.publicMessage)
+        case .refused(.frozen): self = .frozen(failure.publicMessage)
         case .refused(.invalid): self = .invalid(failure.publicMessage)
         }
     }

@@ -42,6 +42,10 @@ package struct NoticeValues: Sendable {
     /// name for it.
     package var team: String?
 
+    /// What is kept of a user after the deletion, as a list in words, and the day until which.
+    package var kept: String?
+    package var until: String?
+
     package init(
         service: String, relayDomain: String, code: String? = nil, link: String? = nil,
         page: String? = nil,
@@ -64,7 +68,7 @@ package struct NoticeValues: Sendable {
         ]
         for (name, value) in [
             ("code", code), ("link", link), ("page", page), ("lifetime", lifetime), ("day", day),
-            ("team", team),
+            ("team", team), ("kept", kept), ("until", until),
         ] {
             context[name] = value
         }

@@ -122,7 +122,7 @@ extension PortalPage {
         _ sheet: OpenSheet, _ session: PageSession?
     ) async throws -> (SheetStep, StandingConsent?) {
         let clientID = sheet.request.clientID
-        let (isOther, consent, level) = try await pool.run {
+        let (isOther, consent, level, isFrozen) = try await pool.run {
             let hinted = try sheet.pending.subjectHint.map { hint in
                 (user: try store.provider.userID(hint: hint, clientID: clientID, now: now()), ())
             }
@@ -130,12 +130,15 @@ extension PortalPage {
                 try store.provider.consent(user: $0.userID, clientID: clientID)
             }
             let level = try session.map { try self.level(sheet, for: $0) } ?? .any
-            return (hinted.map { $0.user != session?.userID } ?? false, consent, level)
+            return (
+                hinted.map { $0.user != session?.userID } ?? false, consent, level,
+                try store.freezes.isTeamFrozen(ofApp: clientID)
+            )
         }
         return (
             SheetStep(
                 sheet.pending, session: session, isOther: isOther, consent: consent, level: level,
-                hasPasskeys: passkeyHost != nil),
+                hasPasskeys: passkeyHost != nil, isTeamFrozen: isFrozen),
             consent
         )
     }

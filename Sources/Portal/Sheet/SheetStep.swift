@@ -23,11 +23,17 @@ enum SheetStep: Hashable {
     ///   - consent: that of the user; nil if there is none.
     ///   - level: how surely the user must have signed in.
     ///   - hasPasskeys: whether the page can take passkeys.
+    ///   - isTeamFrozen: whether the operator froze the app's team.
     init(
         _ pending: PendingAuthorization, session: PageSession?, isOther: Bool,
         consent: StandingConsent?, level: SignInLevel,
-        hasPasskeys: Bool
+        hasPasskeys: Bool, isTeamFrozen: Bool = false
     ) {
+        guard !isTeamFrozen else {
+            self = .refuse(
+                AuthorizationError(.accessDenied, "the operator has frozen the team of this app"))
+            return
+        }
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
         guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt)

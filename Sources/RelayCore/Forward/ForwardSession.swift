@@ -112,6 +112,7 @@ final class ForwardSession {
             }
             ?? false
         guard account.isActive else { throw .inactive(account) }
+        if let freeze = account.freeze { throw .frozenForward(freeze) }
         guard account.isForwardingOn else { throw .forwardingOff }
         if account.hasBlocks,
             try Refusal.deferring(engine.directory.isBlocked(author, by: account.number))

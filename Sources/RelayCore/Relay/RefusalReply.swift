@@ -11,7 +11,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case unauthorizedSender, unreadableFrom, unsafeHeader, repeatedField
     case proofFailed, dkimFailed, spfFailed, dmarcFailed, replyNotProved
     // The state of an account
-    case forwardingOff, senderBlocked, retired, replaced, inboxUnverified, inboxSuspended,
+    case forwardingOff, senderBlocked, retired, replaced, userFrozen, teamFrozen, replyFrozen,
+        inboxUnverified, inboxSuspended,
         dailyLimit, storedAddressLimit, deliverySlowed, deliveryHeld, warmUp
     // Several recipients
     case fanOutFailed, fanOutRefused, otherScope, tooManyRecipients, forgedCopy
@@ -218,6 +219,32 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 remedy:
                     "the team: write to the address in the event, or in the response to the next sign-in"
             )
+        case .userFrozen:
+            Facts(
+                550, "5.2.1",
+                "The operator of this relay has frozen this address; it takes no mail", .userFrozen,
+                to: .ownTeam, forUser: .frozen,
+                means: "an administrator froze the user. The team got `email-disabled`",
+                remedy:
+                    "`postern user show USER`, `postern audit list --action 'user.*freeze'`; `postern user unfreeze USER` ends it"
+            )
+        case .teamFrozen:
+            Facts(
+                451, "4.7.1",
+                "The operator of this relay has frozen the mail of this sender; ask the operator",
+                .teamFrozen, to: .ownTeam, forUser: .frozen,
+                means:
+                    "an administrator froze the team. Its servers keep the mail, and it arrives if the freeze ends in time",
+                remedy:
+                    "`postern team show TEAM`, `postern audit list --action 'team.*freeze'`; `postern team unfreeze TEAM` ends it"
+            )
+        case .replyFrozen:
+            Facts(
+                550, "5.7.1",
+                "The operator of this relay has frozen your account, or those you write to; ask the operator",
+                .userFrozen, .teamFrozen, forUser: nil,
+                means: "a reply of a frozen user, or to a frozen team; the log says which",
+                remedy: "`postern user unfreeze USER`, `postern team unfreeze TEAM`")
         case .inboxUnverified:
             Facts(
                 451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
@@ -494,4 +521,6 @@ package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
     case replaced = 9
     /// The team's mail to the user's provider is slowed or held.
     case waiting = 10
+    /// An administrator froze the user or the team.
+    case frozen = 11
 }

@@ -71,6 +71,26 @@ extension Refusal {
         account.hasLiveGrant ? .replaced : .retired
     }
 
+    /// For a forward. A user's freeze is permanent for the message, as its team gets an event; a
+    /// team's mail waits with its sender, as the freeze may end.
+    package static func frozenForward(_ freeze: AccountFreeze) -> Refusal {
+        switch freeze {
+        case .user: Refusal(.userFrozen, detail: "an administrator froze the user")
+        case .team: Refusal(.teamFrozen, detail: "an administrator froze the team")
+        }
+    }
+
+    /// For a reply: the user reads it at once, and not after days.
+    package static func frozenReply(_ freeze: AccountFreeze) -> Refusal {
+        let code: RelayReason.Code =
+            switch freeze {
+            case .user: .userFrozen
+            case .team: .teamFrozen
+            }
+        return Refusal(
+            .replyFrozen, reason: RelayReason(code, "an administrator froze the user or the team"))
+    }
+
     package static let inboxUnverified = Refusal(.inboxUnverified)
 
     /// Temporary: after the owner confirms the inbox again, the waiting mail arrives.

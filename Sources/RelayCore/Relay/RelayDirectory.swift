@@ -39,6 +39,13 @@ package struct UserInbox: Sendable, Hashable {
     }
 }
 
+/// What an administrator froze of an account: no mail passes in either direction. The raw values
+/// are those of queries.
+package enum AccountFreeze: Int64, Sendable, Hashable {
+    case user = 1
+    case team = 2
+}
+
 /// The data of one account that the relay needs: read in one step, for one recipient.
 package struct RelayAccount: Sendable, Hashable {
     package let number: AccountNumber
@@ -68,6 +75,8 @@ package struct RelayAccount: Sendable, Hashable {
     package let hasBlocks: Bool
     /// The identifier of the account's team, for the log.
     package let team: String?
+    /// Nil if nothing is frozen.
+    package let freeze: AccountFreeze?
     /// Messages of the account that were counted on the day of the look-up: forwards if it was
     /// found by its address, and replies if by its number.
     package let counted: Int
@@ -78,8 +87,7 @@ package struct RelayAccount: Sendable, Hashable {
         isRetired: Bool = false, hasLiveGrant: Bool = true, inbox: UserInbox?, inboxes: [UserInbox],
         sharedName: String? = nil,
         sources: [RegisteredSource], successors: [RelayAccount] = [], hasBlocks: Bool = false,
-        team: String? = nil,
-        counted: Int = 0
+        team: String? = nil, freeze: AccountFreeze? = nil, counted: Int = 0
     ) {
         self.number = number
         self.relayAddress = relayAddress
@@ -94,6 +102,7 @@ package struct RelayAccount: Sendable, Hashable {
         self.successors = successors
         self.hasBlocks = hasBlocks
         self.team = team
+        self.freeze = freeze
         self.counted = counted
     }
 

@@ -31,6 +31,8 @@ package struct RelayReason: Sendable, Hashable {
         case forwardingOff = "forwarding-off"
         case senderBlocked = "sender-blocked"
         case addressRetired = "address-retired"
+        case userFrozen = "user-frozen"
+        case teamFrozen = "team-frozen"
         case inboxUnverified = "inbox-unverified"
         case inboxSuspended = "inbox-suspended"
         case dailyLimit = "daily-limit"

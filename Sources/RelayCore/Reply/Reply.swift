@@ -31,6 +31,7 @@ enum Reply {
             {
                 guard isOfOneAccount else { throw .mixedAccounts }
                 guard account.isActive else { throw .inactive(account) }
+                if let freeze = account.freeze { throw .frozenReply(freeze) }
                 return try tell(
                     report, of: message, engine: engine, account: account,
                     correspondents: correspondents, paths: paths)
@@ -42,6 +43,7 @@ enum Reply {
         }
         guard isOfOneAccount else { throw .mixedAccounts }
         guard account.isActive else { throw .inactive(account) }
+        if let freeze = account.freeze { throw .frozenReply(freeze) }
 
         let isAutomatic =
             message.client.mailFrom.isEmpty || AutomaticMail.isAutomatic(message.header)

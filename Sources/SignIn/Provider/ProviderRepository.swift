@@ -428,7 +428,8 @@ package struct ProviderRepository: Sendable {
 
     /// The account of a grant, as the client's team knows it. During a transfer, this moves the
     /// grant with its app, because the new team must not learn the old team's identifier of the
-    /// user. Nil if the grant does not move, or if the app was just removed.
+    /// user. Nil if the grant does not move, if the app was just removed, or if user or team is
+    /// frozen.
     func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
     ) throws(StoreFailure) -> Account? {
@@ -439,6 +440,8 @@ package struct ProviderRepository: Sendable {
             \(AccountRepository.select) JOIN grants g ON g.account_id = a.id
             JOIN app_groups p ON p.id = g.group_id AND \(SQL.filter("p.team_id")) = \(client.teamNumber) AND p.removed_from IS NULL
             WHERE g.id = \(grant) AND \(SQL.filter("a.team_id")) = \(client.teamNumber)
+                AND NOT EXISTS (SELECT 1 FROM user_freezes f WHERE f.user_id = a.user_id)
+                AND NOT EXISTS (SELECT 1 FROM team_freezes f WHERE f.team_id = a.team_id)
             """
         ).map(Account.init(row:))
     }

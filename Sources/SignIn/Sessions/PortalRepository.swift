@@ -97,9 +97,17 @@ package struct PageSession: Sendable, Hashable {
     /// When a wait for signing in without the second factor ends, in seconds since 1970; nil if
     /// none was begun.
     package let recoveryEndsAt: Int64?
+    /// Set if the operator froze the user.
+    package let freeze: UserFreeze?
 
     /// How surely the user signed in.
     package var level: SignInLevel { authentication.level }
+}
+
+/// The freeze of a session's user.
+package struct UserFreeze: Sendable, Hashable {
+    /// Seconds since 1970; nil if it has no end.
+    package let endsAt: Int64?
 }
 
 /// A session as its user sees it.
@@ -403,8 +411,9 @@ package struct PortalRepository: Sendable {
         let row = try database.row(
             """
             SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, s.second_at, s.is_recovered, u.deletes_at,
-                u.two_factor, w.ends_at
+                u.two_factor, w.ends_at, f.began_at AS frozen_at, f.ends_at AS frozen_until
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
+                LEFT JOIN user_freezes f ON f.user_id = u.id
                 LEFT JOIN recovery_waits w ON w.user_id = u.id AND w.ends_at > \(now - RecoveryWaitRepository.patience)
             WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - lifetime.idle)
             """)
@@ -429,7 +438,9 @@ package struct PortalRepository: Sendable {
             ),
             deletesAt: row["deletes_at"], needsTwoFactors: row["two_factor"],
             isRecovered: row["is_recovered"],
-            recoveryEndsAt: row["ends_at"])
+            recoveryEndsAt: row["ends_at"],
+            freeze: try row["frozen_at"] as Int64? == nil
+                ? nil : UserFreeze(endsAt: row["frozen_until"]))
     }
 
     /// The valid sessions of a user, the newest first.

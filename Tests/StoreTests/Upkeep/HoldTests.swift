@@ -396,4 +396,85 @@ import Testing
         }
         #expect(!"\(String(describing: changes))".contains("hold"))
     }
+
+    // MARK: Moved consents
+
+    /// The user consented at the new team before the app moved there, so two consents become one.
+    @Test(arguments: Engine.all) func transfer_consentAtBothTeams_keepsHeldRows(
+        _ engine: Engine
+    ) throws {
+        let (test, addresses) = try Self.world(engine)
+        let old = try #require(addresses["anna juice"]).account.number
+        let new = try #require(addresses["anna soda"]).account.number
+        let hold = try test.store.holds.add(
+            .address(try #require(addresses["anna juice"]).address),
+            Self.terms([.checks, .decisions]), Self.later)
+        _ = try test.store.transfers.start(
+            team: "juice", app: "com.juice", to: "soda", TestStore.change)
+        // The consent to the app that the user gave to the new team.
+        try test.database.write(.durable) { connection in
+            try connection.run(
+                """
+                INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
+                SELECT CAST(\(new) AS BIGINT), group_id, 'authorized', first_authorized_at, last_authorized_at
+                FROM grants WHERE account_id = \(old)
+                """)
+            try connection.run(
+                """
+                INSERT INTO checks (decision_id, challenge, grant_id, initiated_at)
+                SELECT 'rd_other', 'captcha', MAX(id), 1 FROM grants WHERE account_id = \(new)
+                """)
+        }
+        _ = try test.store.transfers.finish(app: "com.juice", Self.later)
+        #expect(
+            try test.database.value(
+                "SELECT COUNT(*) FROM grants WHERE account_id = \(new)", Int64.self) == 2)
+        try Self.expire(test)
+        // The hold follows the consent: what was held of it stays, and what was merged into it.
+        let listed = try Self.listed(test, hold)
+        #expect((listed["checks"] ?? 0) >= 2)
+        #expect((listed["decisions"] ?? 0) >= 1 && (listed["status_decisions"] ?? 0) >= 1)
+        #expect(try test.store.holds.hold(hold.number).deletedAccounts == 0)
+        #expect(
+            try test.database.value(
+                "SELECT COUNT(*) FROM checks WHERE decision_id = 'rd_other'", Int64.self) == 1)
+        try test.store.holds.end(hold.number, Self.later)
+        try Self.expire(test)
+        #expect(try Self.counts(test)["checks"] == nil)
+    }
+
+    // MARK: What the user may know
+
+    @Test(arguments: Engine.all) func keptRecords_heldUser_leaveConfidentialHoldsOut(
+        _ engine: Engine
+    ) throws {
+        let (test, addresses) = try Self.world(engine)
+        let holds = test.store.holds
+        func kept(_ user: String) throws -> KeptRecords? { try holds.kept(ofUser: user) }
+        #expect(try kept("anna") == nil)
+        _ = try holds.add(
+            .user("anna"), Self.terms([.audit], isConfidential: true), Self.later)
+        #expect(try kept("anna") == nil)
+        _ = try holds.add(
+            .address(try #require(addresses["anna soda"]).address), Self.terms([.checks]),
+            Self.later)
+        #expect(try kept("anna")?.data == [.checks] && kept("anna")?.endsAt == Self.end)
+        // Not the team's own records.
+        let team = try holds.add(
+            .team("juice"), Self.terms([.counters, .rejections, .audit], until: Self.end + 5),
+            Self.later)
+        let found = try #require(try kept("anna"))
+        #expect(found.data == [.checks, .counters] && found.endsAt == Self.end + 5)
+        #expect(KeptRecords(number: found.number) == found)
+        #expect(try kept("bob")?.data == [.counters])
+        try holds.end(team.number, Self.later)
+        #expect(try kept("bob") == nil)
+    }
+
+    @Test(arguments: [0, -1, 5, Int64.max]) func keptRecords_strangeNumber_isReadOrNil(
+        _ number: Int64
+    ) {
+        let kept = KeptRecords(number: number)
+        #expect(kept == nil || !kept!.data.isEmpty && kept!.endsAt < 1 << 40)
+    }
 }

@@ -22,6 +22,14 @@ CREATE TABLE teams (
 ) {strict};
 CREATE INDEX teams_removed ON teams (removed_at) WHERE removed_at IS NOT NULL;
 
+-- Teams that an administrator froze: no mail passes in either direction, and no one can sign in to their apps. `ends_at` NULL:
+-- until an administrator ends it. The reason is in the audit alone.
+CREATE TABLE team_freezes (
+    team_id {int} NOT NULL PRIMARY KEY REFERENCES teams (id) ON DELETE CASCADE,
+    began_at {int} NOT NULL,
+    ends_at {int}
+) {strict};
+
 -- Sources in use, and nothing else. `envelope_domain` '': no paired domain. A source paired with two domains is two rows.
 CREATE TABLE outbound_sources (
     id {id},

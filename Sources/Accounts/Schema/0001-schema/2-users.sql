@@ -21,6 +21,14 @@ CREATE TABLE users (
 ) {strict};
 CREATE INDEX users_deletes ON users (deletes_at) WHERE deletes_at IS NOT NULL;
 
+-- Users whom an administrator froze: they cannot sign in, and no mail passes in either direction. `ends_at` NULL: until an
+-- administrator ends it. The reason is in the audit alone.
+CREATE TABLE user_freezes (
+    user_id {int} NOT NULL PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
+    began_at {int} NOT NULL,
+    ends_at {int}
+) {strict};
+
 -- `number` is the one that people see. `canonical_index` is of the mailbox, however it is spelled. `velocity_index` and
 -- `tombstone_index` are hashes of it under keys that serve for these purposes alone.
 -- `failures_from`: the day on which the inbox was confirmed or became the target. Failures before it say nothing of it now.

@@ -7,10 +7,10 @@ struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "team",
         abstract:
-            "Add, list, show, rename and remove teams, set how surely their users sign in, and read complaints.",
+            "Add, list, show, rename, freeze and remove teams, set how surely their users sign in, and read complaints.",
         subcommands: [
             Add.self, Rename.self, List.self, Show.self, SignInLevelCommand.self, Complaints.self,
-            Remove.self,
+            FreezeTeam.self, UnfreezeTeam.self, Remove.self,
         ])
 
     struct Add: ParsableCommand {
@@ -83,6 +83,7 @@ struct TeamCommand: ParsableCommand {
                 let apps = try store.apps.apps(team: team)
                 let redirects = try store.clients.redirects(team: team)
                 let accounts = try store.teams.accountCount(team)
+                let freeze = try store.freezes.freeze(of: .team(team))
                 if output.json {
                     return try printJSON(
                         members(found).merging([
@@ -91,12 +92,14 @@ struct TeamCommand: ParsableCommand {
                                 AppCommand.members($0, team: found.id, redirects: redirects)
                             },
                             "accounts": accounts,
+                            "frozen": freeze?.members,
                         ]))
                 }
                 var lines = [
                     ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)),
                     ("accounts", "\(accounts)"),
                 ]
+                if let freeze { lines.append(("frozen", freeze.summary)) }
                 lines += sources.map { listed in
                     let envelope = listed.source.envelopeDomain.map { " (envelope \($0))" } ?? ""
                     return (

@@ -12,12 +12,15 @@ import SignIn
 
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "user", abstract: "Add, list, find, show, recover and remove users.",
+        commandName: "user", abstract: "Add, list, find, show, freeze, recover and remove users.",
         discussion: """
             Inbox addresses and names are sealed in the database. On your terminal they show as l…@example.com unless \
             you ask with --reveal; they never show in logs, in the audit or in error messages.
             """,
-        subcommands: [Add.self, List.self, Find.self, Show.self, Recover.self, Remove.self])
+        subcommands: [
+            Add.self, List.self, Find.self, Show.self, FreezeUser.self, UnfreezeUser.self,
+            Recover.self, Remove.self,
+        ])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -180,11 +183,12 @@ struct UserCommand: ParsableCommand {
                 let found = try store.users.user(user)
                 let inboxes = try store.inboxes.inboxes(user: user)
                 let addresses = try store.addresses.addresses(user: user)
+                let freeze = try store.freezes.freeze(of: .user(user))
                 let shown = try reveal.disclosure(of: "user:\(user)", in: store)
                 if output.json {
                     return try printJSON(
                         UserView(
-                            found, name: shown.shown(name: found.name),
+                            found, name: shown.shown(name: found.name), freeze: freeze,
                             inboxes: inboxes.map {
                                 InboxView($0, address: shown.shown($0.address))
                             },
@@ -194,6 +198,7 @@ struct UserCommand: ParsableCommand {
                     ("user", found.id), ("name", shown.shown(name: found.name) ?? "-"),
                     ("since", timestamp(found.createdAt)),
                 ]
+                if let freeze { lines.append(("frozen", freeze.summary)) }
                 lines += inboxes.map {
                     ("inbox", "\($0.number) \(shown.shown($0.address)) \(InboxCommand.summary($0))")
                 }

@@ -39,8 +39,9 @@ struct HoldCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Begin a hold.",
             discussion: """
-                The user's download mentions the hold, with its end and its kinds of data but without the reason. With \
-                --confidential it does not: for orders that forbid to tell the user.
+                The user's download, and the pages and the mail about the deletion of the account, mention the hold, with its \
+                end and its kinds of data but without the reason. With --confidential they do not: for orders that forbid to \
+                tell the user.
                 """)
 
         @Argument(help: "What the hold is about: user, team or address.")
@@ -62,7 +63,7 @@ struct HoldCommand: ParsableCommand {
                 "Keep only this kind of data, as postern retention show names it; may be repeated. By default every kind.",
                 valueName: "data"))
         var data: [String] = []
-        @Flag(help: "Leave the hold out of the user's download.")
+        @Flag(help: "Tell the user nothing of the hold.")
         var confidential = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions

@@ -89,6 +89,11 @@ package protocol Database: SQLQuerying, Sendable {
     /// Ensures that the database's files are still in their place. Throws `unreachable` otherwise.
     func requireInPlace() throws(StoreFailure)
 
+    /// Throws `refused` if the database's server lacks something that Postern relies on, even though
+    /// it accepts the statements: locks that exclude, and conflicts that are reported. Before the
+    /// first migration it tests only what needs no table.
+    func requireEngine() throws(StoreFailure)
+
     /// A lock that running services share, so that no process can replace the database. Nil if the
     /// engine ensures that itself. Throws `busy` if a process is replacing the database.
     func holdForService() throws(StoreFailure) -> (any DatabaseLock)?
@@ -169,6 +174,8 @@ extension Database {
     }
 
     package func requireInPlace() throws(StoreFailure) {}
+
+    package func requireEngine() throws(StoreFailure) {}
 
     package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? { nil }
 }

@@ -81,6 +81,8 @@ package struct LocalFacts: Sendable {
     /// The size of the file, and the largest size that is examined, in octets; nil
     /// if the file was examined.
     package var unchecked: (size: Int64, limit: Int64)?
+    /// The settings of the server; nil for a file, and if they could not be read.
+    package var server: ServerFacts?
     /// Whether this machine's clock is synchronized; nil if no program on this machine knows.
     package var isClockKept: Bool?
     /// The hosts whose clocks differ; nil if none do.
@@ -185,12 +187,13 @@ package enum LocalChecks {
 
     private static func database(_ facts: LocalFacts) -> [Check] {
         guard facts.configuration == .fine else { return [] }
+        let server = facts.server.map(ServerChecks.judge) ?? []
         if case .trouble(let what) = facts.database {
             let remedy = DatabaseRemedies.remedy(
                 facts.databaseFailure ?? .temporary(.unreachable, what), at: facts.databasePath,
                 isOnServer: facts.isOnServer,
                 isFolder: facts.isDatabaseFolder, isMissing: facts.isDatabaseMissing)
-            return [.broken(.database, what, remedy: remedy)]
+            return [.broken(.database, what, remedy: remedy)] + server
         }
         var checks: [Check] = [
             facts.pendingMigrations.isEmpty
@@ -200,6 +203,7 @@ package enum LocalChecks {
                     "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run \(.migrate), or restart postern serve, which does so")
         ]
+        checks += server
         if let lost = relayDomains(facts) { checks.append(lost) }
         if let damage = facts.damage {
             checks.append(

@@ -15,7 +15,7 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
 
     private let place: Place
     /// The maximum number of connections of this process to a server.
-    private let connections: Int
+    package let connections: Int
 
     /// - Parameters:
     ///   - text: a URL of PostgreSQL, or a path.
@@ -47,6 +47,11 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
 
     /// The SQLite file; nil for a server.
     package var path: String? { if case .file(let path) = place { path } else { nil } }
+
+    /// The number of servers in the URL; 0 for a file.
+    package var servers: Int {
+        if case .server(let url) = place { PostgresDatabase.servers(in: url) } else { 0 }
+    }
 
     /// The path, or the URL without its password.
     package var description: String {

@@ -40,7 +40,7 @@ package final class PostgresDatabase: Database {
     /// Whether it may use the reserved connections.
     private let isFirst: Bool
     private let settings: Settings
-    private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
+    let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let repeated = Counter()
 
     private final class Counter: Sendable {
@@ -69,12 +69,14 @@ package final class PostgresDatabase: Database {
         let parameters = try Self.parameters(url, settings)
         // A sequential scan locks the whole table against concurrent writes, and PostgreSQL scans a
         // small table even if it has the right index. With such scans, SERIALIZABLE changes of
-        // different accounts would conflict with each other.
+        // different accounts would conflict with each other. A change that must be durable is, even
+        // if the server or the role has synchronous_commit off; `relaxed` ones turn it off.
         let setup = """
             SET statement_timeout = \(settings.statementMilliseconds); SET lock_timeout = \(settings.statementMilliseconds);
-            SET idle_in_transaction_session_timeout = \(settings.stillMilliseconds); SET client_min_messages = error;
+            SET idle_in_transaction_session_timeout = \(settings.stillMilliseconds); SET client_min_messages = warning;
             SET default_transaction_read_only = on; SET default_transaction_isolation = 'read committed'; SET jit = off;
-            SET enable_seqscan = off
+            SET enable_seqscan = off;
+            SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
             """
         self.settings = settings
         isFirst = false
@@ -125,6 +127,24 @@ package final class PostgresDatabase: Database {
         }
         PQconninfoFree(options)
         return nil
+    }
+
+    /// The number of servers that a URL names; 0 if libpq cannot read it.
+    package static func servers(in url: String) -> Int {
+        guard let options = PQconninfoParse(url, nil) else { return 0 }
+        defer { PQconninfoFree(options) }
+        var count = 1
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val,
+                ["host", "hostaddr"].contains(String(cString: keyword))
+            {
+                let commas = String(cString: value).utf8.count { $0 == UInt8(ascii: ",") }
+                count = max(count, 1 + commas)
+            }
+            option += 1
+        }
+        return count
     }
 
     private static func parameters(
@@ -325,8 +345,7 @@ package final class PostgresDatabase: Database {
         }
     }
 
-    private func storeFailures<T>(_ body: () throws(PostgresFailure) -> T) throws(StoreFailure) -> T
-    {
+    func storeFailures<T>(_ body: () throws(PostgresFailure) -> T) throws(StoreFailure) -> T {
         do {
             return try body()
         } catch {

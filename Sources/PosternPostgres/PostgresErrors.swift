@@ -26,9 +26,12 @@ struct PostgresFailure: Error {
     /// Whether the server has no free connection for us; existing ones continue.
     var isServerFull: Bool { state == "53300" }
 
+    /// Whether it conflicted with another transaction (serialization failure, deadlock).
+    var isConflict: Bool { ["40001", "40P01"].contains(state) }
+
     /// Whether the transaction may succeed when it runs again. It conflicted with another one, or
     /// was idle for too long, and has changed nothing.
-    var isRepeatable: Bool { ["40001", "40P01", "25P03"].contains(state) || isRacingMigration }
+    var isRepeatable: Bool { isConflict || state == "25P03" || isRacingMigration }
 
     /// Whether another host just created the same table, column or index: after a repetition,
     /// nothing is left to do.

@@ -7,6 +7,7 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
     // The installation and its machine.
     case configuration, relayDomains, keyFile, serviceUser, secretOrFile, database, databaseMode,
         databaseIntegrity, databaseDisk, databaseDurability, databaseSettings,
+        databaseReplica,
         disk, clock,
         clocks
     case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage,
@@ -73,6 +74,10 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
             Facts(
                 "database settings",
                 "the server has room for the locks and connections of all hosts (PostgreSQL)")
+        case .databaseReplica:
+            Facts(
+                "database replica",
+                "the standby of `database_replica` answers, and has the changes of the primary")
         case .disk: Facts("disk", "space is left for the database")
         case .clock: Facts("clock", "it is plausible, and synchronized")
         case .clocks: Facts("clocks", "the clocks of all hosts agree")

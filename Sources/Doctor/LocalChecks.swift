@@ -83,6 +83,8 @@ package struct LocalFacts: Sendable {
     package var unchecked: (size: Int64, limit: Int64)?
     /// The settings of the server; nil for a file, and if they could not be read.
     package var server: ServerFacts?
+    /// The standby for listings, and why it cannot answer; nil if none is configured.
+    package var replica: (place: String, trouble: String?)?
     /// Whether this machine's clock is synchronized; nil if no program on this machine knows.
     package var isClockKept: Bool?
     /// The hosts whose clocks differ; nil if none do.
@@ -204,6 +206,15 @@ package enum LocalChecks {
                     remedy: "run \(.migrate), or restart postern serve, which does so")
         ]
         checks += server
+        if let (place, trouble) = facts.replica {
+            checks.append(
+                trouble.map {
+                    .warning(
+                        .databaseReplica,
+                        "listings are read at the primary, as the standby at \(place) cannot answer: \($0)",
+                        remedy: StatusReport.replicaRemedy)
+                } ?? .ok(.databaseReplica, "listings are read at the standby at \(place)"))
+        }
         if let lost = relayDomains(facts) { checks.append(lost) }
         if let damage = facts.damage {
             checks.append(

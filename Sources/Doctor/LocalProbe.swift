@@ -133,6 +133,11 @@ package enum LocalProbe {
                     database, configuration,
                     hosts: database.reportingHosts(since: now - ServiceSnapshot.timeout))
                 facts.server = server
+                if let location = configuration.replica {
+                    let replica = location.replica(of: database)
+                    defer { try? replica?.close() }
+                    facts.replica = ("\(location)", try replica?.measure().trouble)
+                }
                 // A durable change would wait with them.
                 guard !server.isWaiting else { return }
             }

@@ -3,7 +3,6 @@
 import CPQ
 import Database
 import Foundation
-import Synchronization
 
 /// A PostgreSQL database, 15 or later.
 ///
@@ -32,6 +31,14 @@ package final class PostgresDatabase: Database {
         package var contention = 3.0
         /// The same limit for `writeAtLength`: other changes of its kind may take seconds each.
         package var contentionAtLength = 30.0
+        /// The kind of server that is used, unless the URL says otherwise.
+        package var role = Role.primary
+
+        /// Which of the servers of a URL is used: libpq's `target_session_attrs`.
+        package enum Role: String, Sendable {
+            case primary = "read-write"
+            case standby
+        }
 
         package init() {}
     }
@@ -41,14 +48,14 @@ package final class PostgresDatabase: Database {
     private let isFirst: Bool
     private let settings: Settings
     let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
-    private let repeated = Counter()
+    private let waits: WriterWaits
 
-    private final class Counter: Sendable {
-        let count = Atomic(0)
-    }
+    package var writerWaits: WriterWaits? { waits }
 
     /// The number of repetitions of changes because of conflicts.
-    package var repetitions: Int { repeated.count.load(ordering: .relaxed) }
+    package var repetitions: Int {
+        waits.all.filter { [.conflict, .deadlock, .idle].contains($0.key) }.values.reduce(0, +)
+    }
 
     /// Identifiers may be given explicitly, so that a store can be copied with its numbers. None is
     /// used twice, because a sequence never goes back.
@@ -80,6 +87,7 @@ package final class PostgresDatabase: Database {
             """
         self.settings = settings
         isFirst = false
+        waits = WriterWaits()
         let connect: @Sendable () throws(PostgresFailure) -> PostgresLink = {
             () throws(PostgresFailure) in
             try PostgresLink(parameters: parameters, setup: setup)
@@ -93,6 +101,7 @@ package final class PostgresDatabase: Database {
     /// The same database, for callers with priority.
     private init(first other: PostgresDatabase) {
         (pool, settings, connect, isFirst) = (other.pool, other.settings, other.connect, true)
+        waits = other.waits
     }
 
     /// Reserved connections: one thread writes for decisions, and at least one other thread reads.
@@ -172,7 +181,7 @@ package final class PostgresDatabase: Database {
             ("application_name", "postern"), ("connect_timeout", String(settings.connectSeconds)),
         ]
         if !given.contains("target_session_attrs") {
-            parameters.append(("target_session_attrs", "read-write"))
+            parameters.append(("target_session_attrs", settings.role.rawValue))
         }
         var all = parameters.filter { !given.contains($0.0) }
         all += [
@@ -258,6 +267,7 @@ package final class PostgresDatabase: Database {
             let end = ContinuousClock.now + (timeout ?? .seconds(contention))
             while true {
                 do throws(PostgresFailure) {
+                    if turn == .alone { waits.add(.alone) }
                     return try transaction(
                         beginning(turn, durability, end: timeout == nil ? nil : end), writes: true,
                         body)
@@ -268,7 +278,7 @@ package final class PostgresDatabase: Database {
                     && (error.isRepeatable || error.isTurnTaken(turn))
                 {
                     repetition += 1
-                    if error.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
+                    if let wait = error.wait { waits.add(wait) }
                     if turn != .untold {
                         // A change with a short timeout must not make others wait.
                         turn =
@@ -307,6 +317,22 @@ package final class PostgresDatabase: Database {
                     change)
             }
         }
+    }
+
+    /// Every user sees the sessions of the same user; those of others have no wait event.
+    package func serverWaits() throws(StoreFailure) -> ServerWaits? {
+        let row = try row(
+            """
+            SELECT COUNT(*) AS waiting,
+                CAST(COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - query_start)), 0) * 1000 AS BIGINT) AS longest,
+                (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()) AS deadlocks
+            FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+            """)
+        guard let row else { return nil }
+        let longest: Int64 = try row["longest"]
+        return try ServerWaits(
+            waiting: row["waiting"], longest: max(0, Double(longest) / 1000),
+            deadlocks: row["deadlocks"])
     }
 
     private func transaction<T>(

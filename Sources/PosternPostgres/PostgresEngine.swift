@@ -99,7 +99,7 @@ package struct PostgresEngine: Sendable {
             do throws(PostgresFailure) {
                 try inTransaction(second, "LOCK TABLE \(Turn.table) IN \(turn) MODE NOWAIT") {}
                 return false
-            } catch where error.state == "55P03" {
+            } catch  where error.state == "55P03" {
                 return true
             }
         }

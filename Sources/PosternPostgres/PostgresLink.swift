@@ -358,10 +358,12 @@ final class PostgresLink: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// The failure of a connection that gives no other reason.
+    /// The failure of a connection that gives no other reason. libpq may not have noticed yet that
+    /// the connection is lost.
     private func lost() -> PostgresFailure {
         isBroken = true
-        return PostgresFailure(result: nil, connection: connection)
+        return PostgresFailure(
+            state: "", message: "the connection to the server was lost", isConnectionLost: true)
     }
 
     private func check(

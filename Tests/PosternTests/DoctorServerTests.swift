@@ -83,4 +83,44 @@ struct DoctorServerCommandTests {
         #expect(doctor.output.contains("each change waits"), "\(doctor.output)")
         #expect(doctor.output.contains("fsync is off"), "the tests' servers are without it")
     }
+
+    /// The commands that list read at the standby if it has everything, and lose nothing if not.
+    @Test func listings_standbyPausedOrFollowing_areComplete() throws {
+        let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let runner = try CommandRunner()
+        try runner.succeed(
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--database",
+            primary.url(schema: "relay"))
+        let standby = try PostgresServer(standbyOf: primary)
+        let setting = "database_replica=\(standby.url(of: "relay"))"
+        func doctor() throws -> String {
+            try runner.run([
+                "doctor", "--skip", "postfix", "--skip", "probe", "--skip", "outside", "--set",
+                setting,
+            ]).output
+        }
+        func audit() throws -> String { try runner.succeed("audit", "--set", setting) }
+        try wait("the standby is used", atMost: standardTimeout) {
+            try doctor().contains("listings are read at the standby")
+        }
+        try standby.psql("SELECT pg_wal_replay_pause()")
+        try wait("the replay is paused", atMost: standardTimeout) {
+            try standby.psql("SELECT pg_get_wal_replay_pause_state()").hasPrefix("paused")
+        }
+        try runner.succeed("team", "add", "juice", "--name", "Juice")
+        #expect(try audit().contains("team:juice"))
+        #expect(try doctor().contains("listings are read at the primary"))
+        try standby.psql("SELECT pg_wal_replay_resume()")
+        try runner.succeed("team", "add", "milk", "--name", "Milk")
+        #expect(try audit().contains("team:milk"))
+        standby.stop()
+        #expect(try audit().contains("team:milk"))
+        #expect(try doctor().contains("listings are read at the primary"))
+        try runner.fail(
+            "audit", "--set", "database_replica=elsewhere", status: 78,
+            saying: "database_replica: give a URL of PostgreSQL")
+        let alone = try CommandRunner.initialised()
+        try alone.fail(
+            "audit", "--set", setting, status: 78, saying: "only a database on PostgreSQL")
+    }
 }

@@ -372,7 +372,7 @@ let package = Package(
                 "Doctor", "Events", "HTTP", "Mail",
                 "MailAuth",
                 "MailCrypto", "Milter", "Monitoring", "PersonalData", "Portal",
-                "PosternConfiguration", "PosternMetrics", "Relay",
+                "PosternConfiguration", "PosternMetrics", "PosternPostgres", "Relay",
                 "RelayCore", "SignIn", "WebAuthn", hummingbird, logging, serviceLifecycle,
                 unixSignals,
             ], swiftSettings: strict),

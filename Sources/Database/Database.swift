@@ -89,6 +89,11 @@ package protocol Database: SQLQuerying, Sendable {
     /// Ensures that the database's files are still in their place. Throws `unreachable` otherwise.
     func requireInPlace() throws(StoreFailure)
 
+    /// Throws `refused` if the database's server lacks something that Postern relies on, even
+    /// though it accepts the statements: locks that exclude, and conflicts that are reported.
+    /// Before the first migration it tests only what needs no table.
+    func requireEngine() throws(StoreFailure)
+
     /// A lock that running services share, so that no process can replace the database. Nil if the
     /// engine ensures that itself. Throws `busy` if a process is replacing the database.
     func holdForService() throws(StoreFailure) -> (any DatabaseLock)?
@@ -101,6 +106,14 @@ package protocol Database: SQLQuerying, Sendable {
     /// another one has it. It ends with its process, even if that is killed. Names are lower-case
     /// words with hyphens.
     func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)?
+
+    /// How often changes of this process waited for others or were repeated; nil if the engine does
+    /// not count it.
+    var writerWaits: WriterWaits? { get }
+
+    /// The locks that sessions wait for now; nil if the engine has no server. Blocks for a round
+    /// trip.
+    func serverWaits() throws(StoreFailure) -> ServerWaits?
 
     /// The same database for callers that cannot wait long: if connections are few,
     /// some are reserved for them.
@@ -168,7 +181,13 @@ extension Database {
         try write(durability, body)
     }
 
+    package var writerWaits: WriterWaits? { nil }
+
+    package func serverWaits() throws(StoreFailure) -> ServerWaits? { nil }
+
     package func requireInPlace() throws(StoreFailure) {}
+
+    package func requireEngine() throws(StoreFailure) {}
 
     package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? { nil }
 }

@@ -21,13 +21,15 @@ package struct Migrator: Sendable {
 
     /// Applies missing migrations. Several processes may try at once: each step takes the writer's
     /// lock and checks again. Throws `newerSchema` if the database is newer than the program, and
-    /// `changedMigration` if its history differs. A complete database is only read.
+    /// `changedMigration` if its history differs. A complete database is only read. Before anything
+    /// is made, the engine is tested (`requireEngine`).
     package func migrate(
         _ database: any Database, now: Int64
     ) throws(StoreFailure) -> MigrationReport {
         if try pending(database).isEmpty {
             return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
         }
+        try database.requireEngine()
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.runScript(
                 database.dialect.translate(
@@ -56,6 +58,8 @@ package struct Migrator: Sendable {
             }
             if isNew { applied.append(migration.title) }
         }
+        // A first migration made the tables that the remaining tests need.
+        if from == 0 { try database.requireEngine() }
         return MigrationReport(from: from, to: currentVersion, applied: applied)
     }
 

@@ -23,6 +23,8 @@ package enum ServerFault: Sendable, Hashable, CaseIterable {
     case noPrivilege
     /// The server accepts no writes.
     case standby
+    /// The server speaks PostgreSQL's protocol, but does not behave as PostgreSQL.
+    case otherEngine
 }
 
 extension StoreFailure {

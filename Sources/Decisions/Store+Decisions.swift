@@ -38,3 +38,10 @@ extension Store {
     }
     package var policies: PolicyRepository { PolicyRepository(database: database) }
 }
+
+extension ListingStore {
+    /// The log, for reports.
+    package var decisions: DecisionRepository { DecisionRepository(database: database) }
+    /// Policies, for reports: those in force are read from the store.
+    package var policies: PolicyRepository { PolicyRepository(database: database) }
+}

@@ -6,7 +6,8 @@
 package enum CheckKind: CaseIterable, Sendable, Hashable {
     // The installation and its machine.
     case configuration, relayDomains, keyFile, serviceUser, secretOrFile, database, databaseMode,
-        databaseIntegrity, databaseDisk,
+        databaseIntegrity, databaseDisk, databaseDurability, databaseSettings,
+        databaseReplica,
         disk, clock,
         clocks
     case milter, filter, http, httpKey, httpCertificate, copies, policy, postmaster, userPage,
@@ -57,10 +58,26 @@ package enum CheckKind: CaseIterable, Sendable, Hashable {
             Facts(
                 nil, of: "KEY",
                 "the secret or file that a key names can be read (`postern config check`)")
-        case .database: Facts("database", "it can be written, and has the schema of this program")
+        case .database:
+            Facts(
+                "database",
+                "it can be written, has the schema of this program, and its server behaves as PostgreSQL"
+            )
         case .databaseMode: Facts("database mode", "other users cannot read it (SQLite)")
         case .databaseIntegrity: Facts("database integrity", "it is intact (SQLite, up to 4 GiB)")
         case .databaseDisk: Facts("database disk", "its file is on a disk of this machine (SQLite)")
+        case .databaseDurability:
+            Facts(
+                "database durability",
+                "the server keeps every confirmed change, after a failover too (PostgreSQL)")
+        case .databaseSettings:
+            Facts(
+                "database settings",
+                "the server has room for the locks and connections of all hosts (PostgreSQL)")
+        case .databaseReplica:
+            Facts(
+                "database replica",
+                "the standby of `database_replica` answers, and has the changes of the primary")
         case .disk: Facts("disk", "space is left for the database")
         case .clock: Facts("clock", "it is plausible, and synchronized")
         case .clocks: Facts("clocks", "the clocks of all hosts agree")

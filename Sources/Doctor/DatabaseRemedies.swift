@@ -75,6 +75,8 @@ enum DatabaseRemedies {
             "make this user the owner of the tables, as the one who ran postern init is: REASSIGN OWNED BY … TO …"
         case .standby:
             "name the primary in the URL, or several hosts: libpq then finds the one that takes writes"
+        case .otherEngine:
+            "use PostgreSQL itself, 15 or later; if it is, remove the pooler in transaction mode from the way to it: \(place)"
         }
     }
 }

@@ -81,6 +81,10 @@ package struct LocalFacts: Sendable {
     /// The size of the file, and the largest size that is examined, in octets; nil
     /// if the file was examined.
     package var unchecked: (size: Int64, limit: Int64)?
+    /// The settings of the server; nil for a file, and if they could not be read.
+    package var server: ServerFacts?
+    /// The standby for listings, and why it cannot answer; nil if none is configured.
+    package var replica: (place: String, trouble: String?)?
     /// Whether this machine's clock is synchronized; nil if no program on this machine knows.
     package var isClockKept: Bool?
     /// The hosts whose clocks differ; nil if none do.
@@ -219,12 +223,13 @@ package enum LocalChecks {
 
     private static func database(_ facts: LocalFacts) -> [Check] {
         guard facts.configuration == .fine else { return [] }
+        let server = facts.server.map(ServerChecks.judge) ?? []
         if case .trouble(let what) = facts.database {
             let remedy = DatabaseRemedies.remedy(
                 facts.databaseFailure ?? .temporary(.unreachable, what), at: facts.databasePath,
                 isOnServer: facts.isOnServer,
                 isFolder: facts.isDatabaseFolder, isMissing: facts.isDatabaseMissing)
-            return [.broken(.database, what, remedy: remedy)]
+            return [.broken(.database, what, remedy: remedy)] + server
         }
         var checks: [Check] = [
             facts.pendingMigrations.isEmpty
@@ -234,6 +239,16 @@ package enum LocalChecks {
                     "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
                     remedy: "run \(.migrate), or restart postern serve, which does so")
         ]
+        checks += server
+        if let (place, trouble) = facts.replica {
+            checks.append(
+                trouble.map {
+                    .warning(
+                        .databaseReplica,
+                        "listings are read at the primary, as the standby at \(place) cannot answer: \($0)",
+                        remedy: StatusReport.replicaRemedy)
+                } ?? .ok(.databaseReplica, "listings are read at the standby at \(place)"))
+        }
         if let lost = relayDomains(facts) { checks.append(lost) }
         if let damage = facts.damage {
             checks.append(

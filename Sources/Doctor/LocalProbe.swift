@@ -120,6 +120,7 @@ package enum LocalProbe {
         do {
             let database = try configuration.database.open()
             defer { try? database.close() }
+            try database.requireEngine()
             try Migrator().requireBegun(database)
             facts.pendingMigrations = try Migrator().pending(database)
             // A change that affects no row still needs the right to write.
@@ -127,6 +128,19 @@ package enum LocalProbe {
                 try connection.run("DELETE FROM schema_migrations WHERE version < 0", [])
             }
             guard facts.pendingMigrations.isEmpty else { return }
+            if facts.isOnServer {
+                let server = try ServerFacts(
+                    database, configuration,
+                    hosts: database.reportingHosts(since: now - ServiceSnapshot.timeout))
+                facts.server = server
+                if let location = configuration.replica {
+                    let replica = location.replica(of: database)
+                    defer { try? replica?.close() }
+                    facts.replica = ("\(location)", try replica?.measure().trouble)
+                }
+                // A durable change would wait with them.
+                guard !server.isWaiting else { return }
+            }
             // A change of a row also needs space on the disk.
             try database.checkWritable(now: now)
             guard let keys else { return }

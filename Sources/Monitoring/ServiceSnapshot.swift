@@ -43,6 +43,9 @@ package struct ServiceSnapshot: Codable, Sendable {
     /// The reason why HTTP clients cannot connect, or should not trust the certificate; nil if they
     /// can.
     package var certificateTrouble: String?
+    /// The reason why listings are read at the primary, although `database_replica` names a
+    /// standby; nil if they are not.
+    package var replicaTrouble: String?
     /// Seconds by which the host's clock is ahead of the store's.
     package var clockAhead: Double = 0
 }

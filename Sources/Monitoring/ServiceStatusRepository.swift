@@ -102,6 +102,12 @@ package struct ServiceStatusRepository: Sendable {
 }
 
 extension Database {
+    /// The number of hosts whose service reported since this time (seconds since 1970).
+    package func reportingHosts(since time: Int64) throws(StoreFailure) -> Int {
+        try value("SELECT COUNT(DISTINCT host) FROM service_status WHERE updated_at >= \(time)")
+            ?? 0
+    }
+
     /// Writes a row without meaning. A full disk still answers queries but accepts no changes, so a
     /// query would not show it.
     package func checkWritable(now: Int64) throws(StoreFailure) {

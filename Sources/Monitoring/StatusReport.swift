@@ -205,6 +205,10 @@ package struct StatusReport: Encodable, Sendable {
     package static let queueRemedy: Remedy =
         "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
+    /// The remedy if the standby for listings cannot answer.
+    package static let replicaRemedy: Remedy =
+        "look at the standby (pg_stat_replication at the primary), or correct the URL in database_replica"
+
     /// The remedy if Postfix's log cannot be read.
     package static let logRemedy: Remedy =
         "name Postfix's log in delivery.log, let the user of postern serve read it (on Debian: add the user to the group adm), and restart postern serve"
@@ -282,6 +286,12 @@ package struct StatusReport: Encodable, Sendable {
             warn(
                 "\(host.host) cannot read in Postfix's log what became of forwards: \(trouble)",
                 logRemedy)
+        }
+        for host in running {
+            guard let trouble = host.snapshot?.replicaTrouble else { continue }
+            warn(
+                "\(host.host) reads listings at the primary, as the standby of database_replica cannot answer: \(trouble)",
+                replicaRemedy)
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }

@@ -14,6 +14,8 @@ package struct Configuration: Sendable {
     /// Domains of relay addresses that are no longer in use.
     package let formerRelayDomains: [String]
     package let database: DatabaseLocation
+    /// A standby of the same server, for listings; nil if there is none.
+    package let replica: DatabaseLocation?
     /// Absolute path of the key file.
     package let keyFilePath: String
     package let hostname: String
@@ -234,6 +236,9 @@ package struct Configuration: Sendable {
         }
         database = try DatabaseLocation(
             text(.database), path: path(.database), connections: integer(.databaseConnections),
+            at: resolved.path)
+        replica = try DatabaseLocation.replica(
+            text(.databaseReplica), of: database, connections: integer(.databaseConnections),
             at: resolved.path)
         keyFilePath = path(.keyFile)
         hostname = text(.hostname)

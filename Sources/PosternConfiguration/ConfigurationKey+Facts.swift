@@ -27,6 +27,11 @@ extension ConfigurationKey {
                 .integer(2...500), .value(.integer(10)),
                 "Connections of one postern serve to PostgreSQL, and one or two more for locks. A look-up takes a fraction of a millisecond."
             )
+        case .databaseReplica:
+            Facts(
+                .text, .absent,
+                "A standby of the same PostgreSQL, as a URL: listings, statistics, backtests and the audit are read there if it has caught up. "
+                    + "Mail, decisions and sign-in never are.")
         case .keyFile:
             Facts(
                 .text, .value(.text("postern.keys")),

@@ -6,6 +6,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case formerRelayDomains = "former_relay_domains"
     case database
     case databaseConnections = "database_connections"
+    case databaseReplica = "database_replica"
     case keyFile = "key_file"
     case hostname
     case authservID = "authserv_id"

@@ -15,7 +15,7 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
 
     private let place: Place
     /// The maximum number of connections of this process to a server.
-    private let connections: Int
+    package let connections: Int
 
     /// - Parameters:
     ///   - text: a URL of PostgreSQL, or a path.
@@ -45,8 +45,32 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
         self.place = .server(text)
     }
 
+    /// The standby that the key `database_replica` names; nil if it names none. Throws
+    /// `ConfigurationError` if the text is no URL of PostgreSQL, or the database is a file.
+    static func replica(
+        _ text: String, of database: DatabaseLocation, connections: Int, at place: String
+    ) throws -> DatabaseLocation? {
+        guard !text.utf8.isEmpty else { return nil }
+        func error(_ message: String) -> ConfigurationError {
+            ConfigurationError(.invalidValue, at: place, "database_replica: \(message)")
+        }
+        guard text.contains("://") else {
+            throw error("give a URL of PostgreSQL: postgresql://user@host/name")
+        }
+        if let complaint = PostgresDatabase.complaint(about: text) { throw error(complaint) }
+        guard database.path == nil else {
+            throw error("only a database on PostgreSQL has a standby, and database names a file")
+        }
+        return try DatabaseLocation(text, path: "", connections: connections, at: place)
+    }
+
     /// The SQLite file; nil for a server.
     package var path: String? { if case .file(let path) = place { path } else { nil } }
+
+    /// The number of servers in the URL; 0 for a file.
+    package var servers: Int {
+        if case .server(let url) = place { PostgresDatabase.servers(in: url) } else { 0 }
+    }
 
     /// The path, or the URL without its password.
     package var description: String {
@@ -57,6 +81,14 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     }
 
     package var customMirror: Mirror { Mirror(self, children: [:]) }
+
+    /// Reads at this standby of `primary`; connects when it is first used. Nil for a file.
+    package func replica(of primary: any Database) -> ReplicaDatabase? {
+        guard case .server(let url) = place else { return nil }
+        var settings = PostgresDatabase.Settings()
+        settings.connections = connections
+        return ReplicaDatabase(primary: primary, url: url, settings: settings)
+    }
 
     /// Opens the database.
     /// - Parameter creating: whether to create the file if it does not exist; databases on a server

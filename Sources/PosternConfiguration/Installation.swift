@@ -4,6 +4,7 @@ import Accounts
 import Database
 import Foundation
 import MailCrypto
+import PosternPostgres
 
 /// The data folder of a running system, opened.
 package struct Installation: Sendable {
@@ -12,6 +13,10 @@ package struct Installation: Sendable {
     /// The keys in force; see `KeyFileService` for their rotation.
     package var keys: KeyRing { store.keys.current }
     package let store: Store
+    /// Reads at the standby that `database_replica` names; nil if it names none.
+    package let replica: ReplicaDatabase?
+    /// Listings, at the standby if there is one. Only what decides nothing gets it.
+    package let listings: ListingStore
 
     /// A key of 32 octets for a purpose that has no key of its own in the key file. Throws as
     /// libcrypto does.
@@ -48,7 +53,7 @@ package struct Installation: Sendable {
         try Store.checkKeys(keys, of: database)
         let installation = Installation(
             configuration: configuration, resolved: resolved, keys: KeyHolder(keys),
-            database: database)
+            database: database, replica: configuration.replica?.replica(of: database))
         try installation.configureIssuers(now: now)
         return installation
     }
@@ -62,7 +67,7 @@ package struct Installation: Sendable {
             flag: flag, environment: environment, set: set)
         let installation = Installation(
             configuration: configuration, resolved: resolved, keys: store.keys,
-            database: store.database)
+            database: store.database, replica: replica)
         if let lost = try Self.lostDomains(configuration, store.addresses) {
             throw ConfigurationError(.invalidValue, at: resolved.path, lost)
         }
@@ -105,10 +110,12 @@ package struct Installation: Sendable {
 
     private init(
         configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyHolder,
-        database: any Database
+        database: any Database, replica: ReplicaDatabase? = nil
     ) {
         self.configuration = configuration
         self.resolved = resolved
+        self.replica = replica
+        listings = ListingStore(database: replica ?? database)
         store = Store(
             database: database, keys: keys, relayDomains: configuration.relayDomains,
             providers: configuration.providers,
@@ -126,5 +133,8 @@ package struct Installation: Sendable {
     }
 
     /// Ends the connections to the database.
-    package func close() throws { try store.database.close() }
+    package func close() throws {
+        try replica?.close()
+        try store.database.close()
+    }
 }

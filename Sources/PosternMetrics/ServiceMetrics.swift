@@ -43,6 +43,15 @@ package final class ServiceMetrics: Sendable {
     /// Whether the store accepted the last change: 1 if it did, 0 if not, for example on a full
     /// disk.
     package let storeWritable: Gauge
+    /// `reason`: conflict, deadlock, lock, idle, alone (`WriterWait`).
+    package let storeWriterWaits: Family<Counter>
+    /// Sessions of all hosts that wait for a lock of the database's server; seconds of the longest
+    /// wait; deadlocks since the server's statistics were reset. 0 for SQLite.
+    package let storeLockWaiters, storeLockSeconds, storeDeadlocks: Gauge
+    /// `server`: standby, primary.
+    package let listingReads: Family<Counter>
+    /// Seconds by which the standby for listings is behind; -1 if there is none, or it is away.
+    package let replicaLag: Gauge
     /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 if it has none.
     package let certificateEnd: Gauge
     /// `outcome`: done, refused.
@@ -105,6 +114,27 @@ package final class ServiceMetrics: Sendable {
             "postern_store_writable",
             "Whether the store accepted the last change: 1, or 0, for example on a full disk.")()
         storeWritable.set(1)
+        storeWriterWaits = registry.counter(
+            "postern_store_writer_waits_total",
+            "Changes of this host that ran again, or alone. conflict, deadlock, lock, idle: lost against others; alone: all others waited.",
+            labels: ["reason"])
+        storeLockWaiters = registry.gauge(
+            "postern_store_lock_waiters",
+            "Sessions of all hosts that wait for a lock of PostgreSQL at this moment.")()
+        storeLockSeconds = registry.gauge(
+            "postern_store_lock_wait_seconds",
+            "How long the longest of them has been waiting.")()
+        storeDeadlocks = registry.gauge(
+            "postern_store_deadlocks",
+            "Deadlocks of the database since PostgreSQL's statistics were reset.")()
+        listingReads = registry.counter(
+            "postern_listing_reads_total",
+            "Listings and reports of this host, by the server that answered.", labels: ["server"])
+        replicaLag = registry.gauge(
+            "postern_replica_lag_seconds",
+            "Seconds by which the standby of database_replica is behind; -1: there is none, or it is away."
+        )()
+        replicaLag.set(-1)
         parkedMessages = registry.gauge(
             "postern_parked_messages",
             "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown."
@@ -122,6 +152,10 @@ package final class ServiceMetrics: Sendable {
         }
         for stage in ["rcpt", "header", "body", "message"] { _ = milterSeconds(stage) }
         for outcome in ["done", "refused"] { _ = reloads(outcome) }
+        for reason in ["conflict", "deadlock", "lock", "idle", "alone"] {
+            _ = storeWriterWaits(reason)
+        }
+        for server in ["standby", "primary"] { _ = listingReads(server) }
         for outcome in ["allow", "require_verification"] { _ = decisions(outcome) }
     }
 

@@ -3,7 +3,6 @@
 import CPQ
 import Database
 import Foundation
-import Synchronization
 
 /// A PostgreSQL database, 15 or later.
 ///
@@ -32,6 +31,14 @@ package final class PostgresDatabase: Database {
         package var contention = 3.0
         /// The same limit for `writeAtLength`: other changes of its kind may take seconds each.
         package var contentionAtLength = 30.0
+        /// The kind of server that is used, unless the URL says otherwise.
+        package var role = Role.primary
+
+        /// Which of the servers of a URL is used: libpq's `target_session_attrs`.
+        package enum Role: String, Sendable {
+            case primary = "read-write"
+            case standby
+        }
 
         package init() {}
     }
@@ -40,15 +47,15 @@ package final class PostgresDatabase: Database {
     /// Whether it may use the reserved connections.
     private let isFirst: Bool
     private let settings: Settings
-    private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
-    private let repeated = Counter()
+    let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
+    private let waits: WriterWaits
 
-    private final class Counter: Sendable {
-        let count = Atomic(0)
-    }
+    package var writerWaits: WriterWaits? { waits }
 
     /// The number of repetitions of changes because of conflicts.
-    package var repetitions: Int { repeated.count.load(ordering: .relaxed) }
+    package var repetitions: Int {
+        waits.all.filter { [.conflict, .deadlock, .idle].contains($0.key) }.values.reduce(0, +)
+    }
 
     /// Identifiers may be given explicitly, so that a store can be copied with its numbers. None is
     /// used twice, because a sequence never goes back.
@@ -69,15 +76,18 @@ package final class PostgresDatabase: Database {
         let parameters = try Self.parameters(url, settings)
         // A sequential scan locks the whole table against concurrent writes, and PostgreSQL scans a
         // small table even if it has the right index. With such scans, SERIALIZABLE changes of
-        // different accounts would conflict with each other.
+        // different accounts would conflict with each other. A change that must be durable is, even
+        // if the server or the role has synchronous_commit off; `relaxed` ones turn it off.
         let setup = """
             SET statement_timeout = \(settings.statementMilliseconds); SET lock_timeout = \(settings.statementMilliseconds);
-            SET idle_in_transaction_session_timeout = \(settings.stillMilliseconds); SET client_min_messages = error;
+            SET idle_in_transaction_session_timeout = \(settings.stillMilliseconds); SET client_min_messages = warning;
             SET default_transaction_read_only = on; SET default_transaction_isolation = 'read committed'; SET jit = off;
-            SET enable_seqscan = off
+            SET enable_seqscan = off;
+            SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
             """
         self.settings = settings
         isFirst = false
+        waits = WriterWaits()
         let connect: @Sendable () throws(PostgresFailure) -> PostgresLink = {
             () throws(PostgresFailure) in
             try PostgresLink(parameters: parameters, setup: setup)
@@ -91,6 +101,7 @@ package final class PostgresDatabase: Database {
     /// The same database, for callers with priority.
     private init(first other: PostgresDatabase) {
         (pool, settings, connect, isFirst) = (other.pool, other.settings, other.connect, true)
+        waits = other.waits
     }
 
     /// Reserved connections: one thread writes for decisions, and at least one other thread reads.
@@ -127,6 +138,24 @@ package final class PostgresDatabase: Database {
         return nil
     }
 
+    /// The number of servers that a URL names; 0 if libpq cannot read it.
+    package static func servers(in url: String) -> Int {
+        guard let options = PQconninfoParse(url, nil) else { return 0 }
+        defer { PQconninfoFree(options) }
+        var count = 1
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val,
+                ["host", "hostaddr"].contains(String(cString: keyword))
+            {
+                let commas = String(cString: value).utf8.count { $0 == UInt8(ascii: ",") }
+                count = max(count, 1 + commas)
+            }
+            option += 1
+        }
+        return count
+    }
+
     private static func parameters(
         _ url: String, _ settings: Settings
     ) throws(StoreFailure) -> [(String, String)] {
@@ -152,7 +181,7 @@ package final class PostgresDatabase: Database {
             ("application_name", "postern"), ("connect_timeout", String(settings.connectSeconds)),
         ]
         if !given.contains("target_session_attrs") {
-            parameters.append(("target_session_attrs", "read-write"))
+            parameters.append(("target_session_attrs", settings.role.rawValue))
         }
         var all = parameters.filter { !given.contains($0.0) }
         all += [
@@ -238,6 +267,7 @@ package final class PostgresDatabase: Database {
             let end = ContinuousClock.now + (timeout ?? .seconds(contention))
             while true {
                 do throws(PostgresFailure) {
+                    if turn == .alone { waits.add(.alone) }
                     return try transaction(
                         beginning(turn, durability, end: timeout == nil ? nil : end), writes: true,
                         body)
@@ -248,7 +278,7 @@ package final class PostgresDatabase: Database {
                     && (error.isRepeatable || error.isTurnTaken(turn))
                 {
                     repetition += 1
-                    if error.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
+                    if let wait = error.wait { waits.add(wait) }
                     if turn != .untold {
                         // A change with a short timeout must not make others wait.
                         turn =
@@ -289,6 +319,22 @@ package final class PostgresDatabase: Database {
         }
     }
 
+    /// Every user sees the sessions of the same user; those of others have no wait event.
+    package func serverWaits() throws(StoreFailure) -> ServerWaits? {
+        let row = try row(
+            """
+            SELECT COUNT(*) AS waiting,
+                CAST(COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - query_start)), 0) * 1000 AS BIGINT) AS longest,
+                (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()) AS deadlocks
+            FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+            """)
+        guard let row else { return nil }
+        let longest: Int64 = try row["longest"]
+        return try ServerWaits(
+            waiting: row["waiting"], longest: max(0, Double(longest) / 1000),
+            deadlocks: row["deadlocks"])
+    }
+
     private func transaction<T>(
         _ beginning: [String], writes: Bool, _ body: TransactionBody<T>
     ) throws(PostgresFailure) -> T {
@@ -325,8 +371,7 @@ package final class PostgresDatabase: Database {
         }
     }
 
-    private func storeFailures<T>(_ body: () throws(PostgresFailure) -> T) throws(StoreFailure) -> T
-    {
+    func storeFailures<T>(_ body: () throws(PostgresFailure) -> T) throws(StoreFailure) -> T {
         do {
             return try body()
         } catch {

@@ -26,9 +26,23 @@ struct PostgresFailure: Error {
     /// Whether the server has no free connection for us; existing ones continue.
     var isServerFull: Bool { state == "53300" }
 
+    /// Whether it conflicted with another transaction (serialization failure, deadlock).
+    var isConflict: Bool { ["40001", "40P01"].contains(state) }
+
     /// Whether the transaction may succeed when it runs again. It conflicted with another one, or
     /// was idle for too long, and has changed nothing.
-    var isRepeatable: Bool { ["40001", "40P01", "25P03"].contains(state) || isRacingMigration }
+    var isRepeatable: Bool { isConflict || state == "25P03" || isRacingMigration }
+
+    /// The reason why it ran in vain, as counted.
+    var wait: WriterWait? {
+        switch state {
+        case "40001": .conflict
+        case "40P01": .deadlock
+        case "55P03": .lock
+        case "25P03": .idle
+        default: nil
+        }
+    }
 
     /// Whether another host just created the same table, column or index: after a repetition,
     /// nothing is left to do.
@@ -77,9 +91,11 @@ struct PostgresFailure: Error {
         }
         state = field(Int32(UInt8(ascii: "C")))
         // With 57P01 and similar codes, and with 25P03, the server says that it ends the
-        // connection; libpq may not know yet.
+        // connection; libpq may not know yet. A failure without a code is libpq's own: it got no
+        // answer.
         isConnectionLost =
             PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
+            || state.isEmpty
         let primary = field(Int32(UInt8(ascii: "M")))
         fault = nil
         message =

@@ -67,9 +67,11 @@ final class PostgresLink: @unchecked Sendable {
     private(set) var isBroken = false
     private let goodbye = Goodbye()
 
-    /// Whether the server has announced that it ends the connection.
+    /// Whether the server has announced that it ends the connection, or said that a commit did not
+    /// reach the standby that it waits for.
     private final class Goodbye: Sendable {
         let isSaid = Atomic(false)
+        let isUnreplicated = Atomic(false)
     }
 
     /// More statements than the program usually has. Beyond this number all are deallocated, and
@@ -92,18 +94,20 @@ final class PostgresLink: @unchecked Sendable {
             PQfinish(connection)
             throw failure
         }
-        // Warnings of the server are dropped: libpq would print them on standard error. A message
-        // while no statement runs announces that the server ends the connection: 57P01 and similar
-        // codes.
+        // Warnings of the server are not printed, as libpq would on standard error. A message while
+        // no statement runs announces that the server ends the connection: 57P01 and similar codes.
+        // A commit whose wait for the standby was cancelled succeeds with a mere warning (01000).
         PQsetNoticeReceiver(
             connection,
             { argument, result in
                 guard let argument,
-                    let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))),
-                    strncmp(state, "57P", 3) == 0
+                    let state = PQresultErrorField(result, Int32(UInt8(ascii: "C")))
                 else { return }
-                Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue().isSaid.store(
-                    true, ordering: .relaxed)
+                let goodbye = Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue()
+                if strncmp(state, "57P", 3) == 0 { goodbye.isSaid.store(true, ordering: .relaxed) }
+                if strcmp(state, "01000") == 0 {
+                    goodbye.isUnreplicated.store(true, ordering: .relaxed)
+                }
             }, Unmanaged.passUnretained(goodbye).toOpaque())
         do throws(PostgresFailure) {
             try check(PQexec(connection, setup)) { _ in }
@@ -115,6 +119,9 @@ final class PostgresLink: @unchecked Sendable {
     }
 
     func close() { PQfinish(connection) }
+
+    /// The server's version as libpq gives it, such as 150004 for 15.4.
+    var serverVersion: Int32 { PQserverVersion(connection) }
 
     /// The message of a failed connection: one line, without quotations by the server.
     private static func connectionFailure(_ connection: OpaquePointer) -> PostgresFailure {
@@ -186,8 +193,17 @@ final class PostgresLink: @unchecked Sendable {
     /// If no statement follows, no transaction begins.
     func begin(_ statements: [String]) { beginning = statements }
 
-    /// Commits the transaction; returns when the server has confirmed.
-    func commit() throws(PostgresFailure) { try end("COMMIT", isAwaited: true) }
+    /// Commits the transaction; returns when the server has confirmed. Throws `away` if the server
+    /// confirmed for itself alone, although it has to wait for a standby: the next primary may not
+    /// have the change.
+    func commit() throws(PostgresFailure) {
+        goodbye.isUnreplicated.store(false, ordering: .relaxed)
+        try end("COMMIT", isAwaited: true)
+        guard !goodbye.isUnreplicated.load(ordering: .relaxed) else {
+            throw PostgresFailure(
+                .temporary(.away, "the change did not reach the synchronous standby"))
+        }
+    }
 
     /// Ends a transaction that changed nothing. The reply is read before the connection is used
     /// again. A lost connection does not matter, because all reads are complete.
@@ -342,10 +358,12 @@ final class PostgresLink: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// The failure of a connection that gives no other reason.
+    /// The failure of a connection that gives no other reason. libpq may not have noticed yet that
+    /// the connection is lost.
     private func lost() -> PostgresFailure {
         isBroken = true
-        return PostgresFailure(result: nil, connection: connection)
+        return PostgresFailure(
+            state: "", message: "the connection to the server was lost", isConnectionLost: true)
     }
 
     private func check(

@@ -8,6 +8,7 @@ import HTTP
 import Logging
 import Monitoring
 import ServiceLifecycle
+import Synchronization
 
 struct StatusService: Service {
     /// The pause between two reports.
@@ -37,6 +38,7 @@ struct StatusService: Service {
         var maker = SnapshotMaker(
             metrics: parts.metrics, startedAt: parts.now(), milter: configuration.milter.socket,
             http: configuration.http.listen.map { "\($0.host):\($0.port)" })
+        let measurement = Mutex(StoreMeasurement())
         maker = await PeriodicTask.untilShutdown(keeping: maker) { maker in
             let now = parts.now()
             // If the store does not accept the report, these counts are reported with the next one.
@@ -50,8 +52,16 @@ struct StatusService: Service {
             parts.metrics.certificateEnd.set(Double(certificateEnd() ?? 0))
             let snapshot = made
             do {
-                try await pool.run { [store = parts.store] in
+                try await pool.run {
+                    [
+                        store = parts.store, installation = parts.installation,
+                        metrics = parts.metrics
+                    ] in
                     var snapshot = snapshot
+                    // Only this task uses it, one round at a time.
+                    var own = measurement.withLock { $0 }
+                    snapshot.replicaTrouble = try own.take(installation, metrics)
+                    measurement.withLock { [own] in $0 = own }
                     snapshot.clockAhead = try ClockSkew.measure(store.database)
                     let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
                     try store.serviceStatus.report(

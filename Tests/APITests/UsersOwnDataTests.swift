@@ -23,8 +23,9 @@ import Testing
         try APIFixture { fixture in
             let parts = fixture.parts
             return [
-                AccountRoutes(parts), AddressRoutes(parts, messagesPerDay: 100), EventRoutes(parts),
-                RejectionRoutes(parts),
+                AccountRoutes(parts, listings: parts.store.listings),
+                AddressRoutes(parts, messagesPerDay: 100), EventRoutes(parts),
+                RejectionRoutes(parts, listings: parts.store.listings),
                 UserRoutes(parts) { _, _, _ in },
                 SourceRoutes(
                     parts, examine: { _ in [] }, look: { _ in .absent }, mail: { _, _ in }),

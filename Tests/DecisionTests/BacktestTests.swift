@@ -40,7 +40,8 @@ import Testing
     ) throws -> BacktestRun {
         let filter = DecisionFilter(since: Self.now - 40 * Self.day, team: team)
         var run = try BacktestRun(
-            candidate, store: test.store, filter: filter, sliceSeconds: Self.day, now: Self.now)
+            candidate, listings: test.store.listings, filter: filter, sliceSeconds: Self.day,
+            now: Self.now)
         try run.run()
         return run
     }

@@ -39,6 +39,49 @@ import Testing
     }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
+    func commands_serverWithLocksThatLockNothing_areRefused() throws {
+        let server = try #require(PostgresServer.shared)
+        let schema = "c\(UUID().uuidString.prefix(8).lowercased())"
+        // Before pg_catalog only if the path names that too.
+        let shadowed = "\(schema),\(schema)_shadow,pg_catalog"
+        _ = try server.url(schema: schema)
+        try server.psql(
+            """
+            CREATE SCHEMA \(schema)_shadow;
+            CREATE FUNCTION \(schema)_shadow.pg_try_advisory_lock(number bigint) RETURNS boolean
+                LANGUAGE sql AS $$ SELECT true $$;
+            """)
+        let runner = try CommandRunner()
+        func initialize(_ path: String, _ status: Int32, _ saying: String) throws {
+            try runner.fail(
+                "init", "--directory", "data", "--relay-domain", "relay.example", "--database",
+                server.url(of: path), status: status, saying: saying)
+        }
+        let reason = "two connections got the same advisory lock"
+        try initialize(shadowed, 77, reason)
+        #expect(
+            !FileManager.default.fileExists(
+                atPath: runner.folder.appendingPathComponent("data").path))
+        try runner.succeed(
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--database",
+            server.url(of: schema))
+        let configuration = runner.folder.appendingPathComponent("data/postern.yaml")
+        let text = try String(contentsOf: configuration, encoding: .utf8)
+        let changed = text.replacingOccurrences(
+            of: server.url(of: schema), with: server.url(of: shadowed))
+        #expect(changed != text)
+        try changed.write(to: configuration, atomically: true, encoding: .utf8)
+        try runner.fail("serve", status: 77, saying: reason)
+        let doctor = try runner.run([
+            "doctor", "--skip", "postfix", "--skip", "probe", "--skip", "outside",
+        ])
+        #expect(doctor.status == 1)
+        #expect(
+            doctor.output.contains(reason) && doctor.output.contains("use PostgreSQL itself"),
+            "\(doctor.output)")
+    }
+
+    @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
     func commands_onPostgreSQL_succeed() throws {
         let url = try Self.url()
         let runner = try CommandRunner()

@@ -219,6 +219,13 @@ package final class PostgresServer: @unchecked Sendable {
         end(saying: immediately ? "QUIT\n" : "INT\n")
     }
 
+    /// Kills the server with SIGKILL: it can neither write nor say anything more.
+    package func kill() { end(saying: "KILL\n") }
+
+    /// Makes a standby the primary; returns when it accepts writes. The way that failover programs
+    /// take (`pg_ctl promote`).
+    package func promote() throws { try run("pg_ctl", ["promote", "-D", data, "-w", "-t", "300"]) }
+
     /// The effect of a kill of this process on the server: no process has the pipe open.
     package func abandon() { end(saying: "") }
 

@@ -6,6 +6,7 @@ import Foundation
 import PosternPostgres
 import PostgresHarness
 import StoreTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -108,6 +109,64 @@ struct PostgresTests {
         try Self.add(2, database)
         #expect(try Self.count(database) == 2)
         #expect(try database.lock("events")?.isHeld == true)
+    }
+
+    /// PostgreSQL then commits on the primary alone, and says so with a warning: a failover would
+    /// lose a change that was confirmed.
+    @Test func commit_waitForStandbyCancelled_isNotConfirmed() throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try PostgresDatabase(url: "postgresql://postern@\(server.host)/postgres")
+        defer { try? database.close() }
+        _ = try Migrator().migrate(database, now: 1)
+        try server.psql("ALTER SYSTEM SET synchronous_standby_names = 'elsewhere'")
+        try server.psql("SELECT pg_reload_conf()")
+        try wait("the setting is in force", atMost: 90) {
+            try database.value("SELECT current_setting('synchronous_standby_names')", String.self)
+                == "elsewhere"
+        }
+        // A relaxed change waits for no standby.
+        try database.write(.relaxed) { _ = try $0.run("DELETE FROM teams WHERE id < 0") }
+        let outcome = Mutex<Result<Void, any Error>?>(nil)
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let result = Result { try Self.add(1, database) }
+            outcome.withLock { $0 = result }
+            ended.signal()
+        }
+        try wait("the commit waits for a standby, and the wait is cancelled", atMost: 90) {
+            try server.psql(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            ).hasPrefix("t")
+        }
+        ended.wait()
+        let result = try #require(outcome.withLock { $0 })
+        #expect(throws: StoreFailure.temporary(.away)) { try result.get() }
+    }
+
+    @Test(arguments: ["off", "local", "on"])
+    func durableChange_serverWithoutSynchronousCommit_isDurable(level: String) throws {
+        let server = try #require(PostgresServer.shared)
+        let database = try PostgresDatabase(
+            url:
+                "postgresql://postern@\(server.host)/postgres?options=-csynchronous_commit%3D\(level)"
+        )
+        defer { try? database.close() }
+        func inForce(_ durability: Durability) throws -> String? {
+            try database.write(durability) { connection throws(StoreFailure) in
+                try connection.value("SELECT current_setting('synchronous_commit')", String.self)
+            }
+        }
+        #expect(try inForce(.durable) == (level == "off" ? "on" : level))
+        #expect(try inForce(.relaxed) == "off")
+    }
+
+    @Test func servers_inURL_areCounted() {
+        for (url, count) in [
+            ("postgresql://u@a/d", 1), ("postgresql://u@a,b:5433,c/d", 3),
+            ("postgresql:///d?host=a,b", 2), ("postgresql:///d", 1),
+        ] {
+            #expect(PostgresDatabase.servers(in: url) == count, "\(url)")
+        }
     }
 
     /// With a number in the text, the plan may ignore the limit, and sort all remaining rows for

@@ -44,4 +44,27 @@ import Testing
             }
         }
     }
+
+    /// What permits or forbids never reads at a standby: only these have a `ListingStore`.
+    @Test func listingStore_holders_areThoseThatDecideNothing() throws {
+        let allowed: Set = [
+            "Accounts/ListingStore.swift", "API/Accounts/AccountRoutes.swift",
+            "API/Rejections/RejectionRoutes.swift", "Decisions/Backtest/BacktestRun.swift",
+            "Decisions/Status/StatusBacktest.swift", "Decisions/Store+Decisions.swift",
+            "PosternConfiguration/Installation.swift", "Service/Web/HTTPRoutes.swift",
+            "postern/Installation/Store/AuditCommand.swift",
+            "postern/Policy/Decisions/DecisionCommand.swift",
+            "postern/Policy/Policies/PolicyBacktest.swift",
+            "postern/Policy/Policies/PolicyStats.swift",
+            "postern/Policy/Policies/StatusBacktestText.swift", "postern/Support/Options.swift",
+        ]
+        let sources = Folders.package.appending(path: "Sources")
+        let files = FileManager.default.enumerator(atPath: sources.path)?.allObjects ?? []
+        let holders = try files.compactMap { $0 as? String }.filter { file in
+            guard file.hasSuffix(".swift") else { return false }
+            let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+            return ["ListingStore", ".listings", "withListings"].contains { text.contains($0) }
+        }
+        #expect(Set(holders) == allowed)
+    }
 }

@@ -8,8 +8,11 @@ import Support
 
 package struct AccountRoutes: RouteModule {
     private let parts: RouteParts
+    private let listings: ListingStore
 
-    package init(_ parts: RouteParts) { self.parts = parts }
+    package init(_ parts: RouteParts, listings: ListingStore) {
+        (self.parts, self.listings) = (parts, listings)
+    }
 
     private struct Revocation: Decodable, Sendable {
         private enum CodingKeys: CodingKey {
@@ -61,8 +64,8 @@ package struct AccountRoutes: RouteModule {
         let page = try PageRequest(
             try request.query(PageRequest.parameters), parts.cursors,
             listing: "accounts" + (team.map { " team:\($0.id)" } ?? ""))
-        let found = try await parts.run {
-            try $0.accountList.accounts(
+        let found = try await parts.pool.run { [listings] in
+            try listings.accountList.accounts(
                 team: team?.number, after: page.afterNumber ?? 0, limit: page.rows)
         }
         return try .json(

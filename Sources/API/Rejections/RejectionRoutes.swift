@@ -28,8 +28,11 @@ package struct RejectionView: Encodable, Sendable {
 
 package struct RejectionRoutes: RouteModule {
     private let parts: RouteParts
+    private let listings: ListingStore
 
-    package init(_ parts: RouteParts) { self.parts = parts }
+    package init(_ parts: RouteParts, listings: ListingStore) {
+        (self.parts, self.listings) = (parts, listings)
+    }
 
     package func addRoutes(to routes: Routes) {
         routes.team(.rejectionsRead).get("/v1/rejections", use: list)
@@ -40,8 +43,8 @@ package struct RejectionRoutes: RouteModule {
         let page = try PageRequest(
             try request.query(PageRequest.parameters), parts.cursors,
             listing: "rejections team:\(team.id)")
-        let found = try await parts.run {
-            try $0.rejections.rejections(
+        let found = try await parts.pool.run { [listings] in
+            try listings.rejections.rejections(
                 team: team.number, before: page.afterNumber, limit: page.rows)
         }
         return try .json(page.page(found, position: { "\($0.number)" }, item: RejectionView.init))

@@ -13,7 +13,7 @@ package struct BacktestRun {
     package private(set) var leftOut = 0
     package private(set) var backtest: Backtest
 
-    private let store: Store
+    private let listings: ListingStore
     private let filter: DecisionFilter
     /// The name under which the candidate would serve; if nil, all decisions count.
     private let name: String?
@@ -26,12 +26,13 @@ package struct BacktestRun {
     /// bound to its name, and the unbound ones if it is or would become the default. With a team in
     /// the filter, all decisions of that team count.
     package init(
-        _ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64
+        _ candidate: Policy, listings: ListingStore, filter: DecisionFilter, sliceSeconds: Int64,
+        now: Int64
     ) throws {
-        self.store = store
+        self.listings = listings
         self.filter = filter
         backtest = Backtest(candidate, sliceSeconds: sliceSeconds, now: now)
-        let arrangement = try store.policies.arrangement()
+        let arrangement = try listings.policies.arrangement()
         let isKnown = arrangement.policies.contains { $0.name == candidate.name && !$0.isDefault }
         let isBound = arrangement.bindings.contains { $0.name == candidate.name }
         name =
@@ -54,7 +55,7 @@ package struct BacktestRun {
     package mutating func run(
         progress: (_ read: Int, _ last: LoggedDecision) -> Void = { _, _ in }
     ) throws {
-        try store.decisions.walk(filter) { decisions in
+        try listings.decisions.walk(filter) { decisions in
             for decision in decisions { try add(decision) }
             if let last = decisions.last { progress(read, last) }
         }
@@ -77,7 +78,7 @@ package struct BacktestRun {
     /// A past policy by event; nil if it is deleted or no longer loads.
     private func policy(of hash: String) throws -> [PolicyEvent: PastPolicy]? {
         do {
-            let policy = try LoadedPolicy(try store.policies.policy(hash: hash)).policy
+            let policy = try LoadedPolicy(try listings.policies.policy(hash: hash)).policy
             let used = SignalSource(policy).counters
             return Dictionary(
                 uniqueKeysWithValues: PolicyEvent.allCases.map { event in

@@ -26,10 +26,10 @@ package struct StatusBacktest: Sendable {
 
     /// Reads the statuses given since a time.
     /// - Parameter since: seconds since 1970.
-    package init(_ policy: Policy, store: Store, since: Int64) throws(StoreFailure) {
+    package init(_ policy: Policy, listings: ListingStore, since: Int64) throws(StoreFailure) {
         var (time, last): (Int64, Int64) = (since, 0)
         while true {
-            let rows = try store.database.rows(
+            let rows = try listings.database.rows(
                 """
                 SELECT s.id, s.status, s.signals, s.decided_at, EXISTS (SELECT 1 FROM decisions d WHERE d.grant_id = s.grant_id
                     AND d.label = \(DecisionLabel.fraudulent)) AS is_fraud

@@ -149,7 +149,7 @@ package enum HTTPRoutes {
             store: parts.store, pool: parts.pool, cursors: parts.cursors,
             proxies: configuration.http.proxies, now: parts.now)
         var modules: [any RouteModule] = [
-            AccountRoutes(common),
+            AccountRoutes(common, listings: parts.installation.listings),
             AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
             EventRoutes(common),
             HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) {
@@ -160,7 +160,8 @@ package enum HTTPRoutes {
             NotificationRoutes(
                 common, issuers: parts.trust.issuers, keys: parts.trust.keys,
                 signals: parts.signalIntake), OpenAPIRoutes(),
-            RejectionRoutes(common), ComplaintRoutes(common),
+            RejectionRoutes(common, listings: parts.installation.listings),
+            ComplaintRoutes(common),
             SourceRoutes(
                 common, examine: SourceExaminer(parts).examine, look: parts.prover.look,
                 mail: { [mailer = parts.mailer, now = parts.now] code, languages in

@@ -46,6 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
         let (flag, set) = (options.config, options.set)
         let installation = try Installation.open(
             flag: flag, environment: environment, set: set, now: PosternClock.now())
+        try installation.store.database.requireEngine()
         try installation.requireRelayDomains()
         let logger = LogOutput.logger(installation.configuration.log)
         FileDescriptors.raise()

@@ -71,6 +71,11 @@ struct InstallationOptions: ParsableArguments {
         try withInstallation { try body($0.store) }
     }
 
+    /// As `withStore`, for commands that only list or report: at a standby, if there is one.
+    func withListings<T>(_ body: (ListingStore) throws -> T) throws -> T {
+        try withInstallation { try body($0.listings) }
+    }
+
     /// Only the configuration, without keys and store.
     func configuration() throws -> (Configuration, ResolvedConfiguration) {
         try Installation.configuration(

@@ -8,7 +8,9 @@ import Testing
 
 @Suite(.blocking) struct AccountRoutesTests {
     private func fixture() throws -> (APIFixture, RelayAddress) {
-        let fixture = try APIFixture { [AccountRoutes($0.parts)] }
+        let fixture = try APIFixture {
+            [AccountRoutes($0.parts, listings: $0.parts.store.listings)]
+        }
         _ = try fixture.store.apps.add(
             team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
         _ = try fixture.store.apps.add(

@@ -183,10 +183,4 @@ extension RelayFixture {
                 of: /^([0-9]{3}) ([0-9]{3}) is the code for The Juice Company at/))
         return String(found.output.1 + found.output.2)
     }
-
-    fileprivate func httpPort() throws -> UInt16 {
-        let line = try process.waitForLine(containing: "listening for HTTP")
-        return try #require(
-            line.firstMatch(of: /address=[^ ]*:([0-9]+)/).flatMap { UInt16($0.output.1) })
-    }
 }

@@ -58,6 +58,15 @@ enum RelayFixtures {
     }
 }
 
+extension RelayFixture {
+    /// The port of the HTTP API of the running service.
+    func httpPort() throws -> UInt16 {
+        let line = try process.waitForLine(containing: "listening for HTTP")
+        return try #require(
+            line.firstMatch(of: /address=[^ ]*:([0-9]+)/).flatMap { UInt16($0.output.1) })
+    }
+}
+
 extension SinkMessage {
     /// The value of the first field of this name, unfolded.
     func value(_ name: String) -> String? {

@@ -272,12 +272,13 @@ import Testing
             signals: {inbox.domain_class: string?}
             rules: [{id: none, status: unknown, condition: 'inbox.domain_class == "other"'}]
             """)
-        let result = try StatusBacktest(lenient, store: world.test.store, since: 0)
+        let result = try StatusBacktest(lenient, listings: world.test.store.listings, since: 0)
         #expect(
             result.total == 1 && result[.unknown].before == 1 && result[.unknown].after == 0
                 && result[.unsupported].after == 1)
         #expect(
-            try StatusBacktest(lenient, store: world.test.store, since: world.now + 1).total == 0)
+            try StatusBacktest(lenient, listings: world.test.store.listings, since: world.now + 1)
+                .total == 0)
     }
 
     @Test(arguments: Engine.all) func statusReasons_logExpired_areDeleted(_ engine: Engine) throws {

@@ -51,7 +51,8 @@ struct AuditCommand: ParsableCommand {
                 throw CommandError.usage("--limit must be a number from 1 to 1000000")
             }
             let start = try since.map { try ExpiryText.start($0, now: PosternClock.now()) }
-            try installation.withStore { store in
+            try installation.withInstallation { installation in
+                let (store, listings) = (installation.store, installation.listings)
                 var left = limit
                 var isMore = false
                 var isEmpty = true
@@ -59,7 +60,7 @@ struct AuditCommand: ParsableCommand {
                 try output.print(["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
                     (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
                     // One more than the limit, to know whether more exist.
-                    let page = try store.audit.page(
+                    let page = try listings.audit.page(
                         since: start ?? 0, actor: actor, action: action, subject: subject,
                         subjects: subjects, before: before,
                         limit: left + 1)
@@ -112,7 +113,7 @@ struct AuditCommand: ParsableCommand {
         }
 
         func run() throws {
-            let counts = try installation.withStore { try $0.audit.reveals(year: year) }
+            let counts = try installation.withListings { try $0.audit.reveals(year: year) }
             func month(_ count: RevealCount) -> String {
                 "\(year)-\(count.month < 10 ? "0" : "")\(count.month)"
             }

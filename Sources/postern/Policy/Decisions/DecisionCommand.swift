@@ -89,9 +89,12 @@ struct DecisionCommand: ParsableCommand {
         func run() throws {
             var filter = DecisionFilter(team: team, rule: rule, reason: reason, user: user)
             filter.since = try since.map { try ExpiryText.start($0, now: PosternClock.now()) }
-            let (found, isMore) = try installation.withStore { store in
+            let (found, isMore) = try installation.withInstallation { installation in
+                let (store, listings) = (installation.store, installation.listings)
                 filter.account = try account.map { try store.accounts.account(sub: $0).number }
-                let found = try Limit.read(limit) { try store.decisions.newest(filter, limit: $0) }
+                let found = try Limit.read(limit) {
+                    try listings.decisions.newest(filter, limit: $0)
+                }
                 if found.rows.isEmpty { try DecisionCommand.checkNames(rule, reason, store) }
                 return found
             }

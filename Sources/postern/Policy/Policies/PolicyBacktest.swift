@@ -39,16 +39,16 @@ struct PolicyBacktest: ParsableCommand {
 
     func run() throws {
         try installation.refuse(output: html)
-        try installation.withStore { store in
+        try installation.withListings { listings in
             let now = PosternClock.now()
-            let referred = try ReferredPolicy(candidate) { store.policies }
+            let referred = try ReferredPolicy(candidate) { listings.policies }
             guard referred.policy.kind == .verification else {
-                return try status(referred, store, now: now)
+                return try status(referred, listings, now: now)
             }
             let filter = try period.filter(now: now)
             let slice: Int64 = now - (filter.since ?? 0) <= 4 * 86_400 ? 3_600 : 86_400
             var run = try BacktestRun(
-                referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)
+                referred.policy, listings: listings, filter: filter, sliceSeconds: slice, now: now)
             let bar = DecisionBar(now: now)
             defer { bar.clear() }
             try run.run(progress: bar.update)

@@ -21,14 +21,14 @@ struct PolicyStats: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
-        try installation.withStore { store in
+        try installation.withListings { listings in
             let now = PosternClock.now()
             let filter = try period.filter(now: now)
             var statistics = PolicyStatistics(now: now)
             let bar = DecisionBar(now: now)
             defer { bar.clear() }
             var read = 0
-            try store.decisions.walk(filter) { decisions in
+            try listings.decisions.walk(filter) { decisions in
                 for decision in decisions { statistics.add(decision) }
                 read += decisions.count
                 if let last = decisions.last { bar.update(read, last) }

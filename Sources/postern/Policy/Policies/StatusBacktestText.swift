@@ -6,13 +6,13 @@ import RiskPolicy
 import Support
 
 extension PolicyBacktest {
-    func status(_ referred: ReferredPolicy, _ store: Store, now: Int64) throws {
+    func status(_ referred: ReferredPolicy, _ listings: ListingStore, now: Int64) throws {
         guard html == nil, period.team == nil else {
             throw CommandError.usage(
                 "--html and --team are not available for a status policy: leave them out")
         }
         let result = try StatusBacktest(
-            referred.policy, store: store, since: try period.filter(now: now).since ?? 0)
+            referred.policy, listings: listings, since: try period.filter(now: now).since ?? 0)
         let order: [PolicyStatus] = [.likelyReal, .unsupported, .unknown]
         if output.json {
             let rows = order.map { status -> Members in

@@ -7,6 +7,8 @@ import Support
 package enum TransferDefect: Sendable, Hashable, CaseIterable {
     /// base64: octets outside the alphabet, line breaks and white space excepted, were skipped.
     case strayCharacter
+    /// base64: `-` and `_` were read as in base64url; other decoders skip them.
+    case otherAlphabet
     /// base64: data continued after padding. It was decoded too, although many decoders stop there.
     case dataAfterPadding
     /// base64: the last group lacks padding, or has a single character, which encodes nothing.
@@ -35,12 +37,14 @@ extension Base64 {
     package static let lineLength = 76
 
     /// Value of each octet in the alphabet; 64 for `=`, 65 for white space and line
-    /// breaks, 66 for anything else.
+    /// breaks, 67 and 68 for `-` and `_` of base64url, 66 for anything else.
     static let values: [UInt8] = {
         var table = [UInt8](repeating: 66, count: 256)
         for (value, octet) in alphabet.enumerated() { table[Int(octet)] = UInt8(value) }
         table[Int(UInt8(ascii: "="))] = 64
         for octet in [0x20, 0x09, 0x0D, 0x0A] { table[octet] = 65 }
+        table[Int(UInt8(ascii: "-"))] = 67
+        table[Int(UInt8(ascii: "_"))] = 68
         return table
     }()
 
@@ -96,7 +100,11 @@ extension Base64 {
 
         @inline(__always)
         mutating func feed(_ octet: UInt8, into output: inout [UInt8]) {
-            let value = Base64.values[Int(octet)]
+            var value = Base64.values[Int(octet)]
+            if value > 66 {
+                defects.insert(.otherAlphabet)
+                value -= 5
+            }
             if value < 64 {
                 if isPadded {
                     if count > 0 { finishGroup(into: &output) }

@@ -10,9 +10,9 @@ struct ForwardRewriting {
     let account: RelayAccount
     private let author: AddrSpec
     private let now: Int64
-    /// Whether nothing proves that the team wrote Reply-To. Anyone could have added it to a signed
-    /// message and sent that message again.
-    private let isReplyToUnproved: Bool
+    /// Whether nothing proves that the team wrote the fields of this name. Anyone could have added
+    /// one to a signed message and sent that message again.
+    private let isUnproved: (String) -> Bool
     private var legal = LegalFields(HeaderSection())
     /// Addresses that do not fit their tokens, by token. Store them before the mail leaves.
     private(set) var toStore: [String: StoredAddress] = [:]
@@ -34,10 +34,10 @@ struct ForwardRewriting {
     /// - Parameter now: seconds since 1970.
     init(
         engine: RelayEngine, account: RelayAccount, author: AddrSpec, now: Int64 = 0,
-        isReplyToUnproved: Bool = false
+        isUnproved: @escaping (String) -> Bool = { _ in false }
     ) {
         self.now = now
-        self.isReplyToUnproved = isReplyToUnproved
+        self.isUnproved = isUnproved
         self.engine = engine
         self.account = account
         self.author = author
@@ -72,12 +72,12 @@ struct ForwardRewriting {
             header.fields.firstIndex { $0.isNamed("To") }
             ?? header.fields.firstIndex { $0.isNamed("Cc") }
         for (index, field) in header.fields.enumerated() {
-            if isReplyToUnproved, field.isNamed("Reply-To"), leadsOutside(field) {
+            if let name = unprovedName(of: field) {
                 edits.edits[index] = .remove
                 reasons.append(
                     RelayReason(
-                        .replyToUnsigned,
-                        "the signature does not cover Reply-To, which leads away from the team"))
+                        .fieldUnsigned,
+                        "the signature does not cover \(name), which leads away from the team"))
             } else if Self.removed.contains(field) || field.nameBegins(with: "x-postern-") {
                 edits.edits[index] = .remove
             } else {
@@ -119,6 +119,20 @@ struct ForwardRewriting {
             }
         }
         edits.inserted = legal.legal(HeaderSection(edits.inserted)).fields
+    }
+
+    /// Fields whose addresses a program answers.
+    private static let answering = ["Reply-To", "Cc", "Sender"]
+
+    /// The name of a field that leads away from the team and that nothing proves; nil for others.
+    private func unprovedName(of field: HeaderField) -> String? {
+        if let name = Self.answering.first(where: { field.isNamed($0) }) {
+            return isUnproved(name) && leadsOutside(field) ? name : nil
+        }
+        // A program follows these links without a look at their domain. The relay's own signature
+        // would make one of them count for one click (RFC 8058).
+        guard FieldNames.inForward(field) == .links, isUnproved(field.name) else { return nil }
+        return field.name
     }
 
     /// Whether an address of the field does not belong to the team.

@@ -135,7 +135,7 @@ final class ForwardSession {
         }
         var rewriting = ForwardRewriting(
             engine: engine, account: account, author: author, now: now,
-            isReplyToUnproved: !isCovered("Reply-To", by: proof, evidence))
+            isUnproved: { [self] in !isCovered($0, by: proof, evidence) })
         var edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(

@@ -144,8 +144,9 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 .repeatedField,
                 forUser: .unproved,
                 means:
-                    "a second Subject, Date, To, Sender, Reply-To or Message-ID: the signature may cover one of the two, "
-                    + "while a program shows the other",
+                    "a second Subject, Date, To, Sender, Reply-To or Message-ID, or a second MIME-Version, Content-Type, "
+                    + "Content-Transfer-Encoding or Content-Disposition with another value: the signature may cover one "
+                    + "of the two, while a program shows the other",
                 remedy: "the team: send each of them once")
         case .proofFailed:
             Facts(

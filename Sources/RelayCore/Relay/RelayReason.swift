@@ -80,7 +80,8 @@ package struct RelayReason: Sendable, Hashable {
         case bodyRewritten = "body-rewritten"
         /// A forward has links that bypass the relay.
         case linksLeft = "links-left"
-        case replyToUnsigned = "reply-to-unsigned"
+        /// A field that leads away from the team, and that its signature does not cover.
+        case fieldUnsigned = "field-unsigned"
         case listMailto = "list-mailto"
         case automaticNeutral = "automatic-neutral"
         case quotationNeutral = "quotation-neutral"

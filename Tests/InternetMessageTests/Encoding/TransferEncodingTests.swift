@@ -17,6 +17,7 @@ struct TransferEncodingTests {
             ("====", "", [.strayPadding]),
             ("YWJj=", "abc", [.strayPadding]), ("YQ===", "a", [.strayPadding]),
             ("YQ=YmM=", "abc", [.incompleteGroup, .dataAfterPadding]),
+            ("fn5-Pz8_", "~~~???", [.otherAlphabet]), ("fn5+Pz8/", "~~~???", []),
         ] as [(String, String, Set<TransferDefect>)])
     func base64_validOrDamaged_isDecodedWithDefects(
         _ text: String, _ expected: String, _ defects: Set<TransferDefect>

@@ -74,6 +74,80 @@ struct RepeatedFieldTests {
         )
     }
 
+    /// A stranger must not turn the signed octets into another message.
+    @Test(arguments: [
+        "Content-Type: multipart/mixed; boundary=evil", "Content-Transfer-Encoding: base64",
+        "MIME-Version: 2.0", "Content-Disposition: attachment",
+    ])
+    func mimeField_secondOneWithAnotherValue_isRefused(_ field: String) {
+        let own = [
+            "MIME-Version: 1.0", "Content-Type: text/plain", "Content-Transfer-Encoding: 7bit",
+            "Content-Disposition: inline",
+        ]
+        func play(_ fields: [String]) -> RelayDecision {
+            Fixture(evidence: .signed("app.example"))
+                .play(
+                    from: "b@app.example", to: ["annarelay2@relay.example"],
+                    message: (["From: b@app.example"] + fields).joined(separator: "\r\n")
+                        + "\r\n\r\nHello\r\n"
+                ).decision
+        }
+        #expect(play(own).outcome == .relay)
+        #expect(play(own + own).outcome == .relay, "the same twice is harmless")
+        for fields in [[field] + own, own + [field]] {
+            #expect(found(play(fields))?.reason.code == .repeatedField)
+        }
+    }
+
+    // MARK: Fields next to a signature
+
+    /// What leaves of fields that may be added to a message signed over `signed`.
+    private func left(of fields: [String], signed: String, spf: SPFResult = .none) -> [String] {
+        let evidence = AuthenticationEvidence(
+            spf: [SPFFinding(result: spf, identity: .mailFrom, domain: "app.example", reason: "")],
+            dkim: [
+                DKIMFinding(
+                    result: .pass, domain: "app.example", selector: "s", algorithm: "rsa-sha256",
+                    coversWholeBody: true, reason: "", signaturePrefix: "AbCdEfGh")
+            ])
+        let message =
+            ([
+                "DKIM-Signature: v=1; a=rsa-sha256; d=app.example; s=s; h=\(signed); bh=x; b=AbCdEfGhIjKl",
+                "From: b@app.example", "To: annarelay2@relay.example",
+            ] + fields).joined(separator: "\r\n") + "\r\n\r\nHello\r\n"
+        let decision = Fixture(evidence: evidence).play(
+            from: "b@app.example", to: ["annarelay2@relay.example"], message: message
+        ).decision
+        #expect(decision.outcome == .relay)
+        let old = Message.parse(Array(message.utf8))
+        var new = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
+        new.apply(decision.modifications)
+        let names = Set(fields.map { String($0.prefix { $0 != ":" }) })
+        return HeaderSection(new.header).fields.map(\.name).filter(names.contains)
+    }
+
+    private static let leading = [
+        "Cc: x@evil.example", "Sender: x@evil.example", "List-Post: <mailto:x@evil.example>",
+        "List-Unsubscribe: <https://evil.example/u>",
+        "List-Unsubscribe-Post: List-Unsubscribe=One-Click",
+    ]
+
+    @Test(arguments: leading) func field_notCovered_isNotHonoured(_ field: String) {
+        let name = field.prefix { $0 != ":" }
+        #expect(left(of: [field], signed: "from:to:subject") == [])
+        #expect(left(of: [field], signed: "from:to:\(name)") == [String(name)])
+        #expect(left(of: [field], signed: "from:to", spf: .pass) == [String(name)])
+        // The signature covers the lower one.
+        #expect(left(of: ["Cc: b@app.example", field], signed: "from:to").count <= 1)
+    }
+
+    @Test func field_addedAboveTheSignedOne_isNotHonoured() {
+        let two = ["Cc: x@evil.example", "Cc: y@other.example"]
+        #expect(left(of: two, signed: "from:cc") == [])
+        #expect(left(of: two, signed: "from:cc:cc") == ["Cc", "Cc"])
+        #expect(left(of: ["Cc: c@app.example"], signed: "from") == ["Cc"], "the team's own")
+    }
+
     // MARK: Reply-To next to a signature
 
     private func replyTo(
@@ -110,7 +184,7 @@ struct RepeatedFieldTests {
         let old = Message.parse(Array(message.utf8))
         var new = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
         new.apply(decision.modifications)
-        let isNoted = decision.reasons.contains { $0.code == .replyToUnsigned }
+        let isNoted = decision.reasons.contains { $0.code == .fieldUnsigned }
         let found = HeaderSection(new.header).all("Reply-To").flatMap {
             AddressList.parse($0.rawValue).mailboxes
         }

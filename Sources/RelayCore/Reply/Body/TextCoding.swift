@@ -202,6 +202,9 @@ enum TextCoding {
         isLeft: ([UInt8]) -> Bool = { _ in false }, finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let isDamaged = !decoded.defects.isSubset(of: harmless)
+        // Decoders differ about base64url, so that the text leaves in base64, changed or not.
+        let isWrittenAgain =
+            isDamaged && decoded.defects.isSubset(of: harmless.union([.otherAlphabet]))
         let isTyped = stretches.isTyped
         func breaks(_ edits: [TextEdit], _ text: [UInt8]) -> Bool {
             let typed =
@@ -212,6 +215,10 @@ enum TextCoding {
         switch Family(part.contentType.charset, bytes: decoded.bytes) {
         case .ascii:
             let edits = find(decoded.bytes)
+            if isWrittenAgain, !breaks(edits, decoded.bytes) {
+                return encoded(
+                    edits.applied(to: decoded.bytes), like: decoded, part: part, charset: nil)
+            }
             if edits.isEmpty, isTyped || !isDamaged { return .unchanged }
             if isDamaged, isTyped { return .impossible("damaged \(part.transferEncoding.name)") }
             if breaks(edits, decoded.bytes) { return .impossible(ArmouredBlocks.name) }
@@ -227,6 +234,9 @@ enum TextCoding {
             let plain = reading.text
             let utf8 = Array(plain.utf8)
             let edits = find(utf8)
+            if isWrittenAgain, !breaks(edits, utf8) {
+                return encoded(edits.applied(to: utf8), like: decoded, part: part, charset: "utf-8")
+            }
             if edits.isEmpty, isTyped || !isDamaged && reading.isLossless { return .unchanged }
             if isDamaged, isTyped { return .impossible("damaged \(part.transferEncoding.name)") }
             if breaks(edits, utf8) { return .impossible(ArmouredBlocks.name) }

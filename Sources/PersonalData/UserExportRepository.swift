@@ -169,13 +169,24 @@ package struct UserExportRepository: Sendable {
                 (name: "failures", value: .integer(Int64(tombstone.failures))),
             ]
         }
-        return try stored(user: id) + [UserExportRecords(name: "earlier_accounts", rows: earlier)]
+        return try stored(user: id, now: now) + [
+            UserExportRecords(name: "earlier_accounts", rows: earlier)
+        ]
     }
 
-    private func stored(user id: String) throws(StoreFailure) -> [UserExportRecords] {
-        try database.read { connection throws(StoreFailure) in
+    private func stored(
+        user id: String, now: Int64
+    ) throws(StoreFailure) -> [UserExportRecords] {
+        var days: [DataClass: Int] = [:]
+        for kept in try RetentionRepository(database: database).all() {
+            days[kept.dataClass] = kept.days
+        }
+        return try database.read { [days] connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            return try UserExportSection.all(user: user, id: id).map {
+            let oldest: ((DataClass) -> Int64)? =
+                try connection.hasConfidentialHold(ofUser: user)
+                ? { now - Int64(days[$0] ?? $0.standardDays) * 86_400 } : nil
+            return try UserExportSection.all(user: user, id: id, oldest: oldest).map {
                 section throws(StoreFailure) in
                 UserExportRecords(
                     name: section.name,

@@ -42,11 +42,35 @@ struct UserExportSection: Sendable {
     }
 
     /// All sections of the user with this number and identifier.
-    static func all(user: Int64, id: String) -> [UserExportSection] {
+    /// - Parameter oldest: if a confidential hold keeps data of the user: the earliest time (seconds
+    ///   since 1970) that the retention of a kind allows. Older rows would show that there is a
+    ///   hold.
+    static func all(
+        user: Int64, id: String, oldest: ((DataClass) -> Int64)? = nil
+    ) -> [UserExportSection] {
+        func since(_ column: String, _ data: DataClass) -> SQL {
+            oldest.map { "AND \(raw: column) >= \($0(data))" } ?? ""
+        }
+        func sinceDay(_ column: String, _ data: DataClass) -> SQL {
+            oldest.map { "AND \(raw: column) >= \(Day.number($0(data)))" } ?? ""
+        }
         let ofUser: SQL = """
             JOIN accounts a ON a.id = x.account_id JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
             WHERE a.user_id = \(user)
             """
+        let totals: SQL =
+            oldest.map {
+                """
+                (SELECT y.account_id, y.kind, CAST(SUM(y.count) AS BIGINT) AS count, MAX(y.last_day) AS last_day
+                FROM (SELECT account_id, kind, count, last_day FROM counter_totals
+                    UNION ALL SELECT account_id, kind, count, day FROM daily_counters
+                        WHERE day < \(Day.number($0(.counters)))) y
+                GROUP BY y.account_id, y.kind)
+                """
+            } ?? "counter_totals"
+        // A look that an order demands would tell the user of the order.
+        let looks: SQL = "action IN \(list: RevealAction.allCases.map(\.rawValue))"
+        let isOfAnOrder: SQL = oldest == nil ? "(1 = 0)" : "(\(looks))"
         return [
             UserExportSection(
                 "user",
@@ -168,7 +192,7 @@ struct UserExportSection: Sendable {
                     ("outcome_reported_by_the_team", .text, "d.label"),
                     ("reported_at", .time, "d.labelled_at"),
                 ],
-                "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id"
+                "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) \(since("d.evaluated_at", .decisions)) ORDER BY d.id"
             ),
             UserExportSection(
                 "status_decisions",
@@ -183,7 +207,8 @@ struct UserExportSection: Sendable {
                 ],
                 """
                 FROM status_decisions s JOIN grants x ON x.id = s.grant_id
-                JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY s.id
+                JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser)
+                \(since("s.decided_at", .decisions)) ORDER BY s.id
                 """),
             UserExportSection(
                 "checks",
@@ -193,7 +218,7 @@ struct UserExportSection: Sendable {
                     ("carried_out_by_page", .text, "c.method"),
                     ("passed_at", .time, "c.passed_at"), ("failed_at", .time, "c.failed_at"),
                 ],
-                "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"
+                "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) \(since("c.initiated_at", .checks)) ORDER BY c.initiated_at"
             ),
             UserExportSection(
                 "objections",
@@ -294,7 +319,8 @@ struct UserExportSection: Sendable {
                     ("what", .counter, "x.kind"),
                     ("count", .integer, "x.count"),
                 ],
-                "FROM daily_counters x \(ofUser) ORDER BY x.day, x.account_id, x.kind"),
+                "FROM daily_counters x \(ofUser) \(sinceDay("x.day", .counters)) ORDER BY x.day, x.account_id, x.kind"
+            ),
             UserExportSection(
                 "counts_before",
                 [
@@ -302,7 +328,7 @@ struct UserExportSection: Sendable {
                     ("what", .counter, "x.kind"),
                     ("count", .integer, "x.count"),
                 ],
-                "FROM counter_totals x \(ofUser) ORDER BY x.account_id, x.kind"),
+                "FROM \(totals) x \(ofUser) ORDER BY x.account_id, x.kind"),
             UserExportSection(
                 "refusals_by_day",
                 [
@@ -324,7 +350,7 @@ struct UserExportSection: Sendable {
                 ],
                 """
                 FROM uses_by_others x JOIN relay_addresses r ON r.account_id = x.account_id AND r.ordinal = x.ordinal
-                \(ofUser) ORDER BY x.day, x.account_id, x.ordinal, x.domain
+                \(ofUser) \(sinceDay("x.day", .usesByOthers)) ORDER BY x.day, x.account_id, x.ordinal, x.domain
                 """),
             UserExportSection(
                 "mail_your_provider_objected_to",
@@ -332,7 +358,18 @@ struct UserExportSection: Sendable {
                     ("account", .integer, "x.account_id"), ("day", .day, "x.day"),
                     ("provider", .text, "x.provider"), ("what", .text, "x.what"),
                 ],
-                "FROM delivery_marks x \(ofUser) ORDER BY x.day, x.account_id, x.provider, x.what"),
+                "FROM delivery_marks x \(ofUser) \(sinceDay("x.day", .deliveries)) ORDER BY x.day, x.account_id, x.provider, x.what"
+            ),
+            UserExportSection(
+                "mail_your_provider_objected_to_before",
+                [
+                    ("team", .text, "t.handle"), ("day", .day, "x.day"),
+                    ("provider", .text, "x.provider"), ("what", .text, "x.what"),
+                ],
+                """
+                FROM delivery_marks_left x JOIN teams t ON t.id = x.team_id
+                WHERE x.user_id = \(user) ORDER BY x.day, x.team_id, x.provider, x.what
+                """),
             UserExportSection(
                 "refusals_you_were_told_of",
                 [
@@ -477,7 +514,7 @@ struct UserExportSection: Sendable {
                 """
                 FROM audit WHERE subject IN (SELECT CAST(\("user:\(id)") AS TEXT) UNION ALL SELECT 'account:' || CAST(a.id AS TEXT)
                     FROM accounts a JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
-                WHERE a.user_id = \(user)) ORDER BY id
+                WHERE a.user_id = \(user)) AND NOT \(isOfAnOrder) ORDER BY id
                 """),
         ]
     }

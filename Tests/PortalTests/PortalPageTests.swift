@@ -466,6 +466,8 @@ import Testing
             "account_refusals_told": "in refusals_you_were_told_of",
             "daily_counters": "in counts_by_day", "account_refusals": "in refusals_by_day",
             "delivery_marks": "in mail_your_provider_objected_to",
+            "delivery_marks_left": "in mail_your_provider_objected_to_before",
+            "counter_totals": "in counts_before",
             "account_blocks": "in blocked_senders", "stored_tokens": "in stored_correspondents",
             "once_marks": "in marks_of_what_happened_once",
             "grants": "in consents", "external_identities": "in identities_elsewhere",

@@ -28,6 +28,10 @@ import Testing
         #expect(listed?["reason"] as? String == "dispute 7")
         #expect(listed?["is_confidential"] as? Bool == false)
         try runner.succeed("hold", "change", "1", "--reason", "order 12")
+        try runner.succeed("hold", "change", "1", "--until", "3d")
+        try runner.fail(
+            "hold", "change", "1", "--until", "1h", status: 64, saying: "repeat with --yes")
+        try runner.succeed("hold", "change", "1", "--until", "2d", "--yes")
         try runner.succeed("user", "remove", "jane", "--yes")
         let exported = try runner.succeed("hold", "export", "1", "--reason", "order 12")
         let rows = try exported.split(separator: "\n").map {

@@ -104,6 +104,7 @@ package struct AccountRepository: Sendable {
         rows: inout Int, now: Int64
     ) throws(StoreFailure) {
         try tracker.snapshot(.ending(account))
+        try connection.leaveMarks(ofAccount: account)
         if try connection.clearAccount(account, rows: &rows) {
             try connection.rememberHeld(account: account)
             return try end(connection, account: account)

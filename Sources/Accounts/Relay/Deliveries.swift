@@ -13,6 +13,13 @@ package enum DeliveryMark: String, SQLCodable, Sendable, Hashable, CaseIterable 
     /// The provider refused a message because of the reputation of the sender.
     case reputation
 
+    /// The marks of all accounts, deleted ones included, with team and user.
+    static let all: SQL = """
+        (SELECT a.team_id, a.user_id, m.provider, m.what, m.day FROM delivery_marks m
+            JOIN accounts a ON a.id = m.account_id
+        UNION ALL SELECT l.team_id, l.user_id, l.provider, l.what, l.day FROM delivery_marks_left l)
+        """
+
     /// The mark that an outcome leaves; nil for none.
     init?(_ outcome: DeliveryOutcome) {
         guard outcome == .reputation else { return nil }

@@ -221,10 +221,9 @@ extension DatabaseConnection {
         var found: [LimitKey: DeliveryEvidence] = [:]
         for row in try rows(
             """
-            SELECT a.team_id, x.provider, x.what, COUNT(*) AS events, COUNT(DISTINCT a.user_id) AS users
-            FROM delivery_marks x JOIN accounts a ON a.id = x.account_id
-            JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
-            WHERE x.day >= \(day) GROUP BY a.team_id, x.provider, x.what
+            SELECT x.team_id, x.provider, x.what, COUNT(*) AS events, COUNT(DISTINCT x.user_id) AS users
+            FROM \(DeliveryMark.all) x JOIN teams t ON t.id = x.team_id AND t.removed_at IS NULL
+            WHERE x.day >= \(day) GROUP BY x.team_id, x.provider, x.what
             """)
         {
             let key = try LimitKey(team: row["team_id"], provider: row["provider"])

@@ -77,6 +77,12 @@ package struct DeliveryRepository: Sendable {
                 .deliveryResults, where: "x.hour < \(time / 3_600)", limit: limit)
             let marks = try connection.deletePast(
                 .deliveryMarks, where: "x.day < \(Day.number(time))", limit: limit)
+            let left = try connection.run(
+                """
+                DELETE FROM delivery_marks_left WHERE (team_id, user_id, provider, what, day) IN
+                    (SELECT team_id, user_id, provider, what, day FROM delivery_marks_left
+                    WHERE day < \(Day.number(time)) LIMIT \(limit))
+                """)
             let logs = try connection.run(
                 """
                 DELETE FROM delivery_logs WHERE mark IN
@@ -86,7 +92,7 @@ package struct DeliveryRepository: Sendable {
             try connection.run("DELETE FROM warm_up_counts WHERE day < \(Day.number(time))")
             try connection.run("DELETE FROM provider_figures WHERE day < \(Day.number(time))")
             // The steps end when fewer rows than the limit were deleted.
-            return max(results, marks, logs)
+            return max(results, marks, left, logs)
         }
     }
 }
@@ -117,6 +123,18 @@ extension DatabaseConnection {
             INSERT INTO delivery_marks (account_id, provider, what, day)
             SELECT id, \(provider), \(mark), \(day) FROM accounts WHERE id = \(account)
             ON CONFLICT (account_id, provider, what, day) DO NOTHING
+            """)
+    }
+
+    /// Keeps the marks of an account that ends, for its team and user.
+    func leaveMarks(ofAccount account: Int64) throws(StoreFailure) {
+        try run(
+            """
+            INSERT INTO delivery_marks_left (team_id, user_id, provider, what, day)
+            SELECT a.team_id, a.user_id, x.provider, x.what, x.day FROM delivery_marks x
+            JOIN accounts a ON a.id = x.account_id
+            WHERE x.account_id = \(account) AND a.user_id IS NOT NULL
+            ON CONFLICT (team_id, user_id, provider, what, day) DO NOTHING
             """)
     }
 
@@ -173,9 +191,8 @@ extension DatabaseConnection {
         }
         for row in try rows(
             """
-            SELECT t.handle, x.provider, COUNT(*) AS count
-            FROM delivery_marks x JOIN accounts a ON a.id = x.account_id
-            JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+            SELECT t.handle, x.provider, COUNT(*) AS count FROM \(DeliveryMark.all) x
+            JOIN teams t ON t.id = x.team_id AND t.removed_at IS NULL
             WHERE x.what = 'complaint' AND x.day >= \(hour / 24)\(ofTeam)\(atProvider)
             GROUP BY t.handle, x.provider
             """)

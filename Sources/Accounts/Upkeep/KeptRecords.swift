@@ -36,6 +36,22 @@ package struct KeptRecords: Sendable, Hashable {
     }
 }
 
+extension DatabaseConnection {
+    /// Whether a hold of which the user must not know keeps something of the user.
+    package func hasConfidentialHold(ofUser user: Int64) throws(StoreFailure) -> Bool {
+        try row(
+            """
+            SELECT 1 AS found FROM holds h WHERE h.ended_at IS NULL AND h.is_confidential = 1 AND (
+                (h.scope = 'user' AND h.target = \(user))
+                OR EXISTS (SELECT 1 FROM accounts a WHERE a.user_id = \(user)
+                    AND ((h.scope = 'address' AND h.target = a.id) OR (h.scope = 'team' AND h.target = a.team_id)))
+                OR EXISTS (SELECT 1 FROM held_accounts m JOIN accounts a ON a.id = m.account_id
+                    WHERE m.hold_id = h.id AND a.user_id = \(user)))
+            LIMIT 1
+            """) != nil
+    }
+}
+
 extension HoldRepository {
     /// The records that holds keep if the user is deleted now; nil if there are none. A hold that
     /// the user must not know of is left out.

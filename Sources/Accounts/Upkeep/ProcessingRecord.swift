@@ -91,7 +91,7 @@ package struct ProcessingActivity: Sendable, Hashable {
             periods: [.fixed("30 days")], recipients: [.none]),
         ProcessingActivity(
             data: "accounts whose user complained, or whose provider refused mail, by day",
-            sections: ["mail_your_provider_objected_to"],
+            sections: ["mail_your_provider_objected_to", "mail_your_provider_objected_to_before"],
             purpose: "to slow mail that providers object to",
             periods: [.retention(.deliveries)], recipients: [.none]),
         ProcessingActivity(

@@ -5,6 +5,8 @@ import Database
 package struct RetentionRepository: Sendable {
     let database: any Database
 
+    package init(database: any Database) { self.database = database }
+
     /// Every kind of data.
     package func all() throws(StoreFailure) -> [Retention] {
         try database.read { connection throws(StoreFailure) in

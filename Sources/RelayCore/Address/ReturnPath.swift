@@ -67,7 +67,8 @@ struct ReturnPath {
     ) -> (path: ReturnPath, content: ArraySlice<UInt8>)? {
         let mac = Array(text.prefix(macDigits))
         let plain = crypted(Array(text.dropFirst(macDigits)), mac: mac, key)
-        guard plain.count == headDigits + contentDigits, constantTimeEqual(Self.mac(plain, key), mac),
+        guard plain.count == headDigits + contentDigits,
+            constantTimeEqual(Self.mac(plain, key), mac),
             let kind = Kind(rawValue: plain[0]),
             let account = Base32.number(plain[1...].prefix(AccountNumber.digits)).flatMap(
                 AccountNumber.init),

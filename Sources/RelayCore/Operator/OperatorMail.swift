@@ -92,7 +92,11 @@ final class OperatorMail {
         }
         guard let token = Complaint.token(in: report, engine: engine) else { return nil }
         guard report.isComplaint else { return "of another kind" }
-        return try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400))
+        let day = UInt64(max(0, now) / 86_400)
+        guard token.purpose.isReverse || token.expiryDay >= day else {
+            return "about a message of long ago"
+        }
+        return try Complaint.record(token, engine: engine, day: day)
     }
 
     /// Anyone can write here, so a report without a proved author does not count.

@@ -69,7 +69,9 @@ import Testing
         try #require(senders.count > 90)
         let known = senders.count {
             SenderCode.encode(
-                $0, context: SenderContext(domains: [$0.domain.lowercased()], relayAddresses: [Self.relay]))
+                $0,
+                context: SenderContext(
+                    domains: [$0.domain.lowercased()], relayAddresses: [Self.relay]))
                 == nil
         }
         let unknown = senders.count { SenderCode.encodeWhole($0) == nil }

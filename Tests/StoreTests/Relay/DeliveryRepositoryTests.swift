@@ -72,11 +72,17 @@ import Testing
         #expect(found.map { "\($0.provider) \($0.complaints)" } == ["orange 1"])
         #expect(
             try test.database.value("SELECT COUNT(*) FROM delivery_marks", Int64.self) == 1)
+        // A team must not end a limit by deleting the accounts that complained.
+        try test.store.accounts.delete(account: anna, isTeams: true, TestStore.change)
+        _ = try test.store.removals.run(now: TestStore.now)
+        let after = try test.store.deliveries.figures(since: Self.hour - 24)
+        #expect(after.map { "\($0.provider) \($0.complaints)" } == ["orange 1"])
+        let marks: SQL =
+            "SELECT (SELECT COUNT(*) FROM delivery_marks) + (SELECT COUNT(*) FROM delivery_marks_left)"
+        #expect(try test.database.value(marks, Int64.self) == 1)
         try test.store.users.remove("anna", TestStore.change)
         _ = try test.store.removals.run(now: TestStore.now)
-        #expect(
-            try test.database.value("SELECT COUNT(*) FROM delivery_marks", Int64.self) == 0,
-            "deleted with the user")
+        #expect(try test.database.value(marks, Int64.self) == 0, "deleted with the user")
     }
 
     @Test(arguments: Engine.all) func counts_storeAway_areKept(_ engine: Engine) throws {

@@ -397,6 +397,46 @@ import Testing
         #expect(!"\(String(describing: changes))".contains("hold"))
     }
 
+    /// Neither rows that are older than others' nor the looks of an administrator.
+    @Test(arguments: Engine.all) func download_confidentialHold_isLikeThoseOfOthers(
+        _ engine: Engine
+    ) throws {
+        let (test, _) = try Self.world(engine)
+        let now = TestStore.now + 500 * 86_400
+        func sections(_ user: String) throws -> [String: Int] {
+            try test.store.persons.records(user: user, now: now).reduce(into: [:]) {
+                $0[$1.name] = $1.rows.count
+            }
+        }
+        func expire() throws {
+            _ = try test.store.counters.deleteExpired(
+                countersBefore: Day.number(now) - 35, now: now)
+            let before = now - 400 * 86_400
+            _ = try test.store.decisions.deleteExpired(before: before)
+            _ = try test.store.checks.deleteExpired(before: before)
+            _ = try test.store.deliveries.deleteExpired(before: now - 90 * 86_400)
+            _ = try test.store.persons.deleteUses(before: Day.number(now) - 30)
+        }
+        _ = try test.store.holds.add(
+            .user("anna"),
+            HoldTerms(
+                data: [], reason: "order 12", endsAt: now + 86_400, isConfidential: true),
+            Self.later)
+        try test.store.audit.note(Self.later, .user, "user:anna", reason: "order 12")
+        try expire()
+        let (anna, bob) = try (sections("anna"), sections("bob"))
+        for name in [
+            "decisions", "status_decisions", "checks", "counts_by_day", "uses_of_addresses",
+            "mail_your_provider_objected_to",
+        ] { #expect(anna[name] ?? 0 == bob[name] ?? 0, "\(name)") }
+        #expect(anna["counts_before"] ?? 0 > 0 && bob["counts_before"] ?? 0 > 0)
+        #expect(anna["holds"] == 0)
+        let changes = try test.store.persons.records(user: "anna", now: now).first {
+            $0.name == "changes"
+        }
+        #expect(!"\(String(describing: changes))".contains("order 12"))
+    }
+
     // MARK: Moved consents
 
     /// The user consented at the new team before the app moved there, so two consents become one.

@@ -28,8 +28,12 @@
     return detail;
   };
 
-  // Opens a page of the issuer, and waits for its answer with this state.
-  const inPopup = (url, state, read) => {
+  // Opens a page of the issuer, and waits for its answer with this state. There is one popup.
+  const inPopup = (key, url, state, read) => {
+    if (waiting) {
+      waiting.popup.focus();
+      return waiting.key === key ? waiting.promise : Promise.reject({ error: "popup_open" });
+    }
     const popup = open(url, "postern-sign-in", "popup,width=480,height=720");
     if (!popup) return Promise.reject({ error: "popup_blocked" });
     const promise = new Promise((resolve, reject) => {
@@ -60,7 +64,7 @@
       }, 250);
       addEventListener("message", receive);
     });
-    waiting = { popup, promise };
+    waiting = { key, popup, promise };
     return promise;
   };
 
@@ -74,7 +78,7 @@
         return Promise.reject({ error: "invalid_origin" });
       }
       const state = options.state || crypto.randomUUID();
-      return inPopup(address({ ...options, state, responseMode: "web_message" }), state, success);
+      return inPopup("", address({ ...options, state, responseMode: "web_message" }), state, success);
     }
     // Another page gets the answer, and has to know what it was asked with.
     if (!options.state) return Promise.reject({ error: "invalid_request" });
@@ -86,7 +90,7 @@
 
   const signIn = (more) => {
     // Clicked again: it is the same sign-in, and has one event.
-    if (waiting) {
+    if (waiting?.key === "") {
       waiting.popup.focus();
       return waiting.promise;
     }
@@ -106,7 +110,7 @@
       return Promise.reject({ error: "invalid_request" });
     }
     if (mode === "popup") {
-      return inPopup(challengeUrl, state, ({ check_result }) => ({ check_result, state }));
+      return inPopup(state, challengeUrl, state, ({ check_result }) => ({ check_result, state }));
     }
     location.assign(challengeUrl);
     return new Promise(() => {});

@@ -83,6 +83,19 @@ CREATE TABLE delivery_marks (
 ) {clustered};
 CREATE INDEX delivery_marks_day ON delivery_marks (day);
 
+-- The same of accounts that were deleted while their user stayed: a team must not end a limit by deleting the accounts that
+-- complained.
+CREATE TABLE delivery_marks_left (
+    team_id {int} NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
+    user_id {int} NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    provider TEXT NOT NULL,
+    what TEXT NOT NULL CHECK (what IN ('complaint', 'reputation')),
+    day {int} NOT NULL,
+    PRIMARY KEY (team_id, user_id, provider, what, day)
+) {clustered};
+CREATE INDEX delivery_marks_left_day ON delivery_marks_left (day);
+CREATE INDEX delivery_marks_left_user ON delivery_marks_left (user_id);
+
 -- Teams whose mail to a provider is slowed or held, and what an administrator decided. Open without a decision: no row.
 -- `cause` and the figures are those of the last step; `decision_until` NULL: until it is lifted.
 CREATE TABLE delivery_standings (

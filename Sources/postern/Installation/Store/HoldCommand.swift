@@ -120,10 +120,12 @@ struct HoldCommand: ParsableCommand {
 
     struct Change: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give a hold another end or another reason.")
+            abstract: "Give a hold another end or another reason.",
+            discussion: "An earlier end requires --yes: what the hold alone keeps is deleted then.")
 
         @Argument(help: "The hold's number, as in postern hold list.")
         var number: Int64
+        @OptionGroup var confirmation: ConfirmationOptions
         @Option(
             help: ArgumentHelp(
                 "When the hold ends: 90d, 8w, or a date as in 2027-01-31.", valueName: "time"))
@@ -141,8 +143,15 @@ struct HoldCommand: ParsableCommand {
 
         func run() throws {
             let end = try until.map(HoldCommand.end)
-            let hold = try installation.withStore {
-                try $0.holds.change(number, endsAt: end, reason: reason, thisChange())
+            let hold = try installation.withStore { store in
+                let old = try store.holds.hold(number)
+                guard confirmation.yes || end ?? old.endsAt >= old.endsAt else {
+                    throw CommandError.usage(
+                        "hold \(number) ends at \(timestamp(old.endsAt)), later than that: repeat with --yes to end it earlier; nothing was changed"
+                    )
+                }
+                return try store.holds.change(
+                    number, endsAt: end, reason: reason, thisChange())
             }
             print("Hold \(hold.number) ends at \(timestamp(hold.endsAt)): \(hold.reason)")
         }

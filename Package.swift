@@ -315,7 +315,7 @@ let package = Package(
             name: "PosternConfiguration",
             dependencies: [
                 "Accounts", "DNSClient", "Database", "HTTP", "InternetMessage", "MailCrypto",
-                "PosternPostgres", "PosternSQLite",
+                "PosternPostgres", "PosternSQLite", "RelayCore",
                 "RiskPolicy", "SignIn", "Support", "WebAuthn", yams,
             ], swiftSettings: strict),
         .target(

@@ -118,6 +118,7 @@ extension RelaySettings {
         warmUp = configuration.warmUpDay.map {
             WarmUp(host: configuration.hostname, firstDay: $0)
         }
+        outgoing = OutgoingIdentity.classes(of: configuration.outgoingIdentities)
         testAccount = ProbeIdentity.account
     }
 }

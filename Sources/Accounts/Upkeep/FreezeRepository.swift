@@ -75,7 +75,9 @@ package struct FreezeRepository: Sendable {
         _ target: FreezeTarget, reason: String, endsAt: Int64?, _ change: Change
     ) throws(StoreFailure) {
         let reason = try AuditReason.checked(reason)
-        if let endsAt, endsAt <= change.now || endsAt > change.now + Int64(Freeze.maximumDays) * 86_400 {
+        if let endsAt,
+            endsAt <= change.now || endsAt > change.now + Int64(Freeze.maximumDays) * 86_400
+        {
             throw .refused(
                 .invalid,
                 "the end of a freeze must be in the future, and at most \(Freeze.maximumDays) days from now"
@@ -104,7 +106,8 @@ package struct FreezeRepository: Sendable {
             let ended = try connection.run(
                 "DELETE FROM \(target.place) WHERE \(target.column) = \(number)")
             guard ended > 0 else {
-                throw .refused(.notFound, "\(target.kind) \(target.subject.dropFirst(5)) is not frozen")
+                throw .refused(
+                    .notFound, "\(target.kind) \(target.subject.dropFirst(5)) is not frozen")
             }
             try connection.audit(change, "\(target.kind).unfreeze", target.subject)
         }

@@ -27,6 +27,9 @@ package struct AddressToken: Sendable, Hashable {
         /// Return path of a reply: reports go to the account's user.
         case reply = 0x70  // p
 
+        /// The return paths of forwards.
+        static let ofForwards: [Purpose] = [.forward, .storedForward, .silentForward]
+
         package var isReverse: Bool { self == .reverse || self == .storedReverse }
         package var isStored: Bool { self == .storedReverse || self == .storedForward }
     }

@@ -43,8 +43,27 @@ package struct TokenMint: Sendable {
     ///     that reports to no one.
     ///   - nonce: 40 random bits.
     ///   - expiryDay: days since 1970.
+    ///   - outgoing: the class that the local part must have; nil for any.
     package func forwardReturnPath(
-        account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64
+        account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64,
+        outgoing: OutgoingClass? = nil
+    ) -> MintedToken {
+        var token = forwardReturnPath(account, sender, nonce: nonce, expiryDay: expiryDay)
+        guard let outgoing else { return token }
+        // Each nonce fits with a chance of one in eight.
+        for step in 1...Self.outgoingTries where !outgoing.covers(token.localPart) {
+            token = forwardReturnPath(
+                account, sender, nonce: nonce &+ UInt64(step), expiryDay: expiryDay)
+        }
+        return token
+    }
+
+    /// Nonces that are tried for a class. That none fits happens once in 10^23 messages; such a
+    /// message leaves by another identity.
+    private static let outgoingTries = 400
+
+    private func forwardReturnPath(
+        _ account: AccountNumber, _ sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64
     ) -> MintedToken {
         let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
         guard let sender else {

@@ -317,7 +317,8 @@ enum ForwardEnvelope {
         guard !client.mailFrom.isEmpty else { return ("<>", nil) }
         let token = engine.tokens.forwardReturnPath(
             account: account.number, sender: sender, nonce: engine.nonce(),
-            expiryDay: day + engine.settings.returnPathDays)
+            expiryDay: day + engine.settings.returnPathDays,
+            outgoing: engine.settings.outgoingClass(account.identity))
         return ("<\(token.localPart)@\(account.relayAddress.domain)>", token)
     }
 }

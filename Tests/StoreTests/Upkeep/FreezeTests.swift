@@ -110,8 +110,9 @@ import Testing
 
     @Test(arguments: Engine.all) func freeze_badReasonOrEnd_isRefused(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
-        for reason in ["", "two\nlines", "of jane@home.example", String(repeating: "x", count: 201)]
-        {
+        for reason in [
+            "", "two\nlines", "of jane@home.example", String(repeating: "x", count: 201),
+        ] {
             expectRefusal(.invalid) {
                 try test.store.freezes.begin(.user("u1"), reason: reason, endsAt: nil, Self.later)
             }

@@ -322,7 +322,7 @@ let package = Package(
             name: "Monitoring",
             dependencies: [
                 "Accounts", "Database", "Decisions", "PosternConfiguration", "PosternMetrics",
-                "Support", logging,
+                "RelayCore", "Support", logging,
             ],
             swiftSettings: strict),
         .target(

@@ -315,14 +315,14 @@ let package = Package(
             name: "PosternConfiguration",
             dependencies: [
                 "Accounts", "DNSClient", "Database", "HTTP", "InternetMessage", "MailCrypto",
-                "PosternPostgres", "PosternSQLite",
+                "PosternPostgres", "PosternSQLite", "RelayCore",
                 "RiskPolicy", "SignIn", "Support", "WebAuthn", yams,
             ], swiftSettings: strict),
         .target(
             name: "Monitoring",
             dependencies: [
                 "Accounts", "Database", "Decisions", "PosternConfiguration", "PosternMetrics",
-                "Support", logging,
+                "RelayCore", "Support", logging,
             ],
             swiftSettings: strict),
         .target(

@@ -86,6 +86,36 @@ package struct RelayHost: Sendable {
             exchanges: own.list + addresses, trouble: trouble, relayhost: relayhost)
     }
 
+    /// The same host, with the addresses of its outgoing identities among those that it sends from.
+    package func sending(alsoAs others: [RelayHost]) -> RelayHost {
+        guard relayhost == nil else { return self }
+        return RelayHost(
+            heloName: heloName,
+            addresses: others.flatMap(\.addresses).reduce(into: addresses) {
+                if !$0.contains($1) { $0.append($1) }
+            }, exchanges: exchanges, trouble: trouble, relayhost: nil)
+    }
+
+    /// The check of an outgoing identity, whose name in HELO must lead to its addresses and back.
+    /// - Parameter identity: its name in postern.yaml.
+    package func identity(_ identity: String, _ resolver: any DNSResolver) -> [Check] {
+        guard trouble == nil else {
+            return [
+                .unanswered(
+                    CheckKind.ptr.of(heloName), "the DNS gives no answer for \(heloName)")
+            ]
+        }
+        guard !addresses.isEmpty else {
+            return [
+                .broken(
+                    CheckKind.ptr.of(heloName),
+                    "\(heloName), the name in HELO of the outgoing identity \(identity), has no address in the DNS",
+                    remedy: "publish A and AAAA records of \(heloName) with its addresses")
+            ]
+        }
+        return reverse(resolver)
+    }
+
     /// Checks whether the other checks are possible at all.
     package func presence() -> Check {
         if let trouble {

@@ -30,7 +30,7 @@ package struct PostfixProbe {
                 relayDomains: configuration.relayDomains,
                 formerDomains: configuration.formerRelayDomains,
                 socket: socket.postfixName, fanOut: configuration.fanOut?.text,
-                directory: directory)
+                outgoing: configuration.outgoingServices, directory: directory)
             let postfix = try PostfixConfiguration.read(directory: plan.directory)
             facts.directory = plan.directory
             facts.isRunning = PostfixSetup.isRunning(directory: plan.directory)

@@ -37,6 +37,12 @@ package struct MailerSettings: Sendable {
         self.limits = limits
         self.complaints = complaints
     }
+
+    /// The fields by which receivers report spam among our own messages.
+    func feedback(_ tokens: TokenMint) -> [HeaderField] {
+        [tokens.feedback.identifier(.notice, team: nil)]
+            + (complaints.map { [FeedbackFields.complaints(to: $0)] } ?? [])
+    }
 }
 
 /// The reason why no message was sent.
@@ -227,8 +233,7 @@ package struct InboxMailer: Sendable {
             name: settings.service, from: settings.from, to: inbox, replyTo: answer,
             content: templates.render(kind, values, in: language),
             relayDomain: settings.relayDomain, id: id, now: now,
-            feedback: [tokens().feedback.identifier(.notice, team: nil)]
-                + (settings.complaints.map { [FeedbackFields.complaints(to: $0)] } ?? []))
+            feedback: settings.feedback(tokens()))
         let octets: [UInt8]
         do { octets = try message.write(signer: signer) } catch {
             throw MailerError.signing("\(error)")

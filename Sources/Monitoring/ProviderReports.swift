@@ -1,6 +1,9 @@
 // Providers' reports in `postern status`.
 
 import Accounts
+import Database
+import PosternConfiguration
+import RelayCore
 import Support
 
 /// The figures of the last reported day of one reporter about one subject.
@@ -12,8 +15,15 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
     /// As in `2026-11-28` (UTC).
     package let day: String
     package let figures: [String: String]
+    /// The teams whose tags of Feedback-ID are in names of figures, by these names.
+    package let teams: [String: String]
 
-    init(_ summary: ProviderSummary) {
+    /// - Parameter tags: teams by their tags.
+    init(_ summary: ProviderSummary, tags: [String: String] = [:]) {
+        teams = summary.figures.keys.reduce(into: [:]) { teams, name in
+            // A tag is a word of the name: `spam_rate` of one loop is asked for under a name.
+            teams[name] = FeedbackTags.words(of: name).lazy.compactMap { tags[$0] }.first
+        }
         source = summary.source.rawValue
         (reporter, subject, figures) = (summary.reporter, summary.subject, summary.figures)
         day = UTCTime.date(summary.day)
@@ -22,8 +32,9 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
     /// The figures in one line.
     package var line: String {
         "\(subject)  \(reporter) \(day): "
-            + figures.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-            .joined(separator: ", ")
+            + figures.sorted { $0.key < $1.key }.map { name, value in
+                "\(name)\(teams[name].map { " (team \($0))" } ?? "") \(value)"
+            }.joined(separator: ", ")
     }
 
     /// Gmail's limit for the share of messages that users report as spam.
@@ -67,5 +78,28 @@ package struct ProviderReports: Encodable, Sendable, Hashable {
                             + " to traps"),
                 "find the team that sends to people who did not ask for it: postern delivery show")
         }
+    }
+}
+
+/// The tags of teams in Feedback-ID, as providers show them.
+enum FeedbackTags {
+    /// The runs of lower-case letters and digits of a text, which are ASCII.
+    static func words(of text: String) -> [String] {
+        text.utf8.split {
+            !((0x61...0x7A).contains($0) || (0x30...0x39).contains($0))
+        }.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Teams by their tags at every provider, with the token key in use; empty if the keys cannot
+    /// be used.
+    static func teams(of installation: Installation) throws(StoreFailure) -> [String: String] {
+        guard let keys = TokenKeys(installation.keys.token) else { return [:] }
+        let fields = FeedbackFields(keys: keys)
+        let places = installation.configuration.providers.sharedDomains.map(Optional.some) + [nil]
+        let teams = try installation.store.teams.all().map(\.id)
+        return Dictionary(
+            teams.flatMap { team in
+                places.map { (fields.tag(of: .team(team, provider: $0)), team) }
+            }, uniquingKeysWith: { first, _ in first })
     }
 }

@@ -80,7 +80,8 @@ package struct StatusReport: Encodable, Sendable {
                 "\($0.subject): \($0.detail); forwarding to them resumed \(Self.duration(now - $0.at)) ago"
             } + Self.warmUp(store, now)
         let summaries = try store.deliveries.summaries(since: Day.number(now) - Self.reportDays)
-        reports = summaries.map(ProviderReports.init)
+        let tags = summaries.isEmpty ? [:] : try FeedbackTags.teams(of: installation)
+        reports = summaries.map { ProviderReports($0, tags: tags) }
         warnings =
             try Self.warnings(installation, hosts, minutes + recent, now)
             + summaries.compactMap(ProviderReports.trouble)

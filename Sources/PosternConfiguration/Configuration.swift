@@ -4,6 +4,7 @@ import Accounts
 import Foundation
 import HTTP
 import InternetMessage
+import RelayCore
 import SignIn
 import Support
 
@@ -42,6 +43,8 @@ package struct Configuration: Sendable {
     package let deliveryLogPath: String?
     /// The first day (since 1970, UTC) of this host's warm-up; nil for none.
     package let warmUpDay: Int64?
+    /// The identities by which forwards of some teams leave, in the order of names.
+    package let outgoingIdentities: [OutgoingIdentity]
     /// The thresholds of the limit by consequence; nil for no limit.
     package let delivery: Delivery?
     package let dns: DNSSettings
@@ -299,6 +302,11 @@ package struct Configuration: Sendable {
             providers = rules
         } else {
             providers = .standard
+        }
+        if case .identities(let list) = resolved.value(.outgoingIdentities) {
+            outgoingIdentities = list
+        } else {
+            outgoingIdentities = []
         }
         if case .issuers(let list) = resolved.value(.issuers) {
             issuers = list

@@ -214,6 +214,12 @@ extension ConfigurationKey {
                 "The day (UTC) on which this host begins to send, as in 2026-11-30, or off: for 20 days it forwards only so many messages a day "
                     + "(451 4.4.5 beyond), each day half more. Providers defer or refuse a new host that sends much at once."
             )
+        case .outgoingIdentities:
+            Facts(
+                .identities, .value(.identities([])), live: true,
+                "Names and addresses by which forwards of some teams leave, by name, with helo and address, address6 or both; postern team outgoing gives a "
+                    + "team one, and postern setup postfix sets Postfix. None: all mail leaves by Postfix's own, which is best for most hosts."
+            )
         case .dnsServers:
             Facts(
                 .nameServers, .value(.list([])), live: true,

@@ -46,6 +46,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case deliveryHoldFactor = "delivery.hold_factor"
     case deliverySlowedPerHour = "delivery.slowed_per_hour"
     case deliveryWarmUp = "delivery.warm_up"
+    case outgoingIdentities = "outgoing.identities"
 
     case dnsServers = "dns.servers"
     case dnsTimeoutMilliseconds = "dns.timeout_ms"

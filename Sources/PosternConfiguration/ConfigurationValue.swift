@@ -4,6 +4,7 @@ import Accounts
 import DNSClient
 import HTTP
 import InternetMessage
+import RelayCore
 import SignIn
 import Support
 
@@ -63,6 +64,7 @@ package enum ConfigurationValue: Sendable, Hashable {
     case table([String: String])
     case providers(ProviderRules)
     case issuers([Issuer])
+    case identities([OutgoingIdentity])
 
     /// The value on one line, for people.
     package var text: String {
@@ -82,6 +84,17 @@ package enum ConfigurationValue: Sendable, Hashable {
                         + "algorithms: [\($0.algorithms.joined(separator: ", "))], nonce_form: \($0.nonceForm), leeway: \($0.leeway)}"
                 }
                 .joined(separator: ", ") + "}"
+        case .identities(let identities):
+            "{"
+                + identities.map { identity in
+                    let parts =
+                        [
+                            ("helo", identity.heloName), ("address", identity.address),
+                            ("address6", identity.address6),
+                        ]
+                        .compactMap { name, value in value.map { "\(name): \($0)" } }
+                    return "\(identity.name): {\(parts.joined(separator: ", "))}"
+                }.joined(separator: ", ") + "}"
         case .providers(let providers):
             "{"
                 + providers.rules.sorted { $0.key < $1.key }.map {
@@ -130,6 +143,8 @@ enum ValueKind: Sendable {
     /// Names, each with iss, jwks_uri or jwks_file, and optionally
     /// algorithms, nonce_form and leeway.
     case issuers
+    /// Names, each with helo, and address, address6 or both.
+    case identities
     /// `inet:PORT@HOST`, `inet6:PORT@HOST` or `unix:/path`.
     case socket
     /// `HOST:PORT`, `[ADDRESS]:PORT`, or `off`.
@@ -163,6 +178,7 @@ enum ValueKind: Sendable {
         case .addresses: "pairs of local part and mail address"
         case .providers: "domains with `ignore_dots`, `plus_tags` or `same_as`"
         case .issuers: "names with `iss` and `jwks_uri` or `jwks_file`"
+        case .identities: "names with `helo`, and `address`, `address6` or both"
         case .socket: "`inet:PORT@HOST` or `unix:/path`"
         case .listen: "`HOST:PORT` or `off`"
         case .endpoint: "`HOST:PORT`"
@@ -288,6 +304,7 @@ enum ValueKind: Sendable {
             return .table(result)
         case .providers: return .providers(try providers(raw))
         case .issuers: return .issuers(try issuers(raw))
+        case .identities: return .identities(try identities(raw))
         case .endpoint:
             let text = try scalar(raw)
             guard let address = ListenAddress(text), address.port > 0 else {
@@ -479,6 +496,65 @@ enum ValueKind: Sendable {
             name: name, iss: iss, source: source, location: location,
             algorithms: Array(Set(algorithms)), nonceForm: form,
             leeway: leeway)
+    }
+
+    private func identities(_ raw: RawValue) throws(Complaint) -> [OutgoingIdentity] {
+        let entries: [String: [String: String]]
+        switch raw {
+        case .nested(let nested): entries = nested
+        case .table(let table) where table.isEmpty: entries = [:]
+        default: throw Complaint(message: "must be names with helo, and address, address6 or both")
+        }
+        guard entries.count <= OutgoingIdentity.most else {
+            throw Complaint(message: "there may be \(OutgoingIdentity.most) identities at most")
+        }
+        var result: [OutgoingIdentity] = []
+        for (name, settings) in entries.sorted(by: { $0.key < $1.key }) {
+            let identity = try identity(name, settings)
+            let taken = result.flatMap(\.addresses)
+            if let address = identity.addresses.first(where: { address in
+                taken.contains { $0.hasSameOctets(as: address) }
+            }) {
+                throw Complaint(message: "\(name): another identity has the address \(address)")
+            }
+            result.append(identity)
+        }
+        return result
+    }
+
+    private func identity(
+        _ name: String, _ settings: [String: String]
+    ) throws(Complaint) -> OutgoingIdentity {
+        func wrong(_ what: String) -> Complaint {
+            Complaint(message: "\(PersonText.cleaned(name).text): \(what)")
+        }
+        guard let checkedName = OutgoingIdentityName(name) else {
+            throw wrong(
+                "a name has 1 to \(OutgoingIdentityName.maximumLength) lower-case letters, digits and hyphens, and begins with a letter"
+            )
+        }
+        let known = ["helo", "address", "address6"]
+        if let other = settings.keys.sorted().first(where: { !known.contains($0) }) {
+            throw wrong("an identity has \(known.joined(separator: ", ")), not \(other)")
+        }
+        guard let helo = settings["helo"] else { throw wrong("helo is required") }
+        let heloName: String
+        do throws(Complaint) { heloName = try domain(helo) } catch {
+            throw wrong("helo: \(error.message)")
+        }
+        for (key, isVersion6) in [("address", false), ("address6", true)] {
+            guard let address = settings[key] else { continue }
+            guard TrustedProxies([address]) != nil, !address.utf8.contains(UInt8(ascii: "/")),
+                address.utf8.contains(UInt8(ascii: ":")) == isVersion6
+            else { throw wrong("\(key) must be an IPv\(isVersion6 ? 6 : 4) address of this host") }
+        }
+        let identity = OutgoingIdentity(
+            name: checkedName, address: settings["address"], address6: settings["address6"],
+            heloName: heloName)
+        guard !identity.addresses.isEmpty else {
+            throw wrong("one of address and address6 is required")
+        }
+        return identity
     }
 
     private static func size(_ text: String) -> Int? {

@@ -18,6 +18,9 @@ package final class ServiceMetrics: Sendable {
     package let leakIncidents: Counter
     /// Forwards relayed with links in them that bypass the relay.
     package let linksLeft: Counter
+    /// Refused messages of others to an address that only its team was given. `proof`: signature,
+    /// none.
+    package let usesByOthers: Family<Counter>
     /// `type`: of the record. `result`: answer, none, failure.
     package let dnsQueries: Family<Counter>
     package let dnsSeconds: Family<Histogram>
@@ -80,6 +83,10 @@ package final class ServiceMetrics: Sendable {
             "postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
         linksLeft = registry.counter(
             "postern_links_left_total", "Forwards with mailto links that bypass the relay.")()
+        usesByOthers = registry.counter(
+            "postern_uses_by_others_total",
+            "Refused messages of others to an address that only its team was given.",
+            labels: ["proof"])
         dnsQueries = registry.counter(
             "postern_dns_queries_total", "DNS queries, including cached ones.",
             labels: ["type", "result"])
@@ -156,6 +163,7 @@ package final class ServiceMetrics: Sendable {
             _ = storeWriterWaits(reason)
         }
         for server in ["standby", "primary"] { _ = listingReads(server) }
+        for proof in ["signature", "none"] { _ = usesByOthers(proof) }
         for outcome in ["allow", "require_verification"] { _ = decisions(outcome) }
     }
 

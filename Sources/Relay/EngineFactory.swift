@@ -71,16 +71,6 @@ package enum EngineFactory {
     }
 }
 
-extension TokenKeys {
-    /// The token keys of an installation; nil if they cannot be used.
-    package init?(_ set: KeySet) {
-        self.init(
-            keys: Dictionary(
-                set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }),
-            active: set.active.id)
-    }
-}
-
 extension DeliveryRules {
     /// The thresholds of the configuration.
     init(_ delivery: Configuration.Delivery) {
@@ -118,6 +108,7 @@ extension RelaySettings {
         warmUp = configuration.warmUpDay.map {
             WarmUp(host: configuration.hostname, firstDay: $0)
         }
+        outgoing = OutgoingIdentity.classes(of: configuration.outgoingIdentities)
         testAccount = ProbeIdentity.account
     }
 }

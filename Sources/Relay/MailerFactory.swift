@@ -32,7 +32,8 @@ package enum MailerFactory {
     static func replyNotice(_ installation: Installation) throws -> ReplyNotice {
         ReplyNotice(
             settings: settings(installation.configuration),
-            templates: try templates(installation.configuration, at: installation.resolved.path))
+            templates: try templates(installation.configuration, at: installation.resolved.path),
+            tokens: try tokens(installation))
     }
 
     private static func settings(_ configuration: Configuration) -> MailerSettings {

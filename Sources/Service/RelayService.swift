@@ -59,7 +59,12 @@ package enum RelayService {
             resolver: surroundings.resolver, now: now, logger: logger)
         let http = try HTTPRoutes.service(parts)
         let reports = ForwardReports(
-            refused: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) })
+            refused: { [metrics = parts.metrics] refused in
+                for use in refused.uses {
+                    metrics.usesByOthers(use.proof == nil ? "none" : "signature").add()
+                }
+                rejections.add(refused)
+            }, forwarded: { lastMail.add($0, at: now()) })
         let mail = try entrance(surroundings.mail, relay, reporting: reports, announce: announce)
 
         // A separate pool: even if the store hangs, a reload ends and the key file is watched.

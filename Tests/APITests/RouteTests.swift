@@ -174,6 +174,41 @@ import Testing
         #expect(!(try await fixture.ask(.get, "/v1/accounts", key: juice).text.contains("user0")))
     }
 
+    /// A freeze is a problem of its own kind, and the operator and the team can see it.
+    @Test func freeze_newAddressAndLookUp_sayThatTheOperatorFroze() async throws {
+        let store = fixture.store
+        _ = try await fixture.ask(
+            .post, "/v1/users", key: boss,
+            body: #"{"user":"joe","inbox":"joe@home.example","is_verified":true}"#)
+        let issued = try await fixture.ask(
+            .post, "/v1/users/joe/addresses", key: boss, body: #"{"team":"juice"}"#)
+        let address = try #require(issued.json["address"].string)
+        #expect(
+            try await fixture.ask(.get, "/v1/users/joe", key: boss).json["frozen"] == .null)
+        for (target, team) in [(FreezeTarget.user("joe"), "soda"), (.team("juice"), "juice")] {
+            _ = try await fixture.ask(
+                .post, "/v1/users", key: boss,
+                body: #"{"user":"ann","inbox":"ann@home.example","is_verified":true}"#)
+            try store.freezes.begin(target, reason: "abuse 7", endsAt: nil, APIFixture.change)
+            let user = team == "soda" ? "joe" : "ann"
+            let refused = try await fixture.ask(
+                .post, "/v1/users/\(user)/addresses", key: boss, body: "{\"team\":\"\(team)\"}")
+            #expect(refused.status == 403)
+            #expect(refused.json["type"] == .string("urn:postern:problem:frozen"))
+            #expect(!refused.text.contains("abuse"))
+            let found = try await fixture.ask(
+                .post, "/v1/addresses/lookup", key: juice, body: "{\"address\":\"\(address)\"}")
+            #expect(found.json["can_write"] == .bool(false))
+            #expect(
+                found.json["reasons"].items == [
+                    .string(team == "soda" ? "user-frozen" : "team-frozen")
+                ])
+            let shown = try await fixture.ask(.get, "/v1/users/joe", key: boss)
+            #expect((shown.json["frozen"]["since"].string != nil) == (team == "soda"))
+            try store.freezes.end(target, APIFixture.change)
+        }
+    }
+
     @Test func users_madeByOperator_canBeReadAndRemoved() async throws {
         let made = try await fixture.ask(
             .post, "/v1/users", key: boss,

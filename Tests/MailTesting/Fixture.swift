@@ -105,10 +105,11 @@ package struct Fixture {
 extension TokenMint {
     /// A return path as the relay makes it for mail of app.example to anna.
     package func forwardReturnPath(
-        account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64
+        account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64,
+        outgoing: OutgoingClass? = nil
     ) -> MintedToken {
         forwardReturnPath(
             account: account, sender: sender, context: Fixture.anna.senderContext, nonce: nonce,
-            expiryDay: expiryDay)
+            expiryDay: expiryDay, outgoing: outgoing)
     }
 }

@@ -159,14 +159,22 @@ private struct TestSigner: MessageSigner {
     func replyNotice_anyInstallation_saysWhereTheCodeIsEntered(
         url: String?
     ) throws {
+        let tokens = TokenMint(
+            keys: try #require(
+                TokenKeys(
+                    keys: [UInt8(ascii: "k"): Array(repeating: 7, count: 32)],
+                    active: UInt8(ascii: "k"))))
         let notice = ReplyNotice(
-            settings: try mailer(url: url).settings, templates: try .standard(.builtIn()))
+            settings: try mailer(url: url).settings, templates: try .standard(.builtIn()),
+            tokens: { tokens })
         let anna = AddrSpec(localPart: "anna", domain: "home.example")
         let (header, body) = notice.message(
             to: anna, language: nil, id: "abc", answered: Array("a@home.example".utf8),
             now: Self.now)
         func value(_ name: String) -> String { header.first(name)?.unfoldedValue ?? "" }
         #expect(value("To") == "anna@home.example" && value("Auto-Submitted") == "auto-replied")
+        #expect(
+            value("Feedback-ID") == tokens.feedback.identifier(.notice, team: nil).unfoldedValue)
         #expect(
             value("In-Reply-To") == "<a@home.example>" && value("References") == "<a@home.example>")
         let text = String(decoding: QuotedPrintable.decode(body[...]).bytes, as: UTF8.self)

@@ -7,6 +7,7 @@ import HTTP
 import InternetMessage
 import Logging
 import PosternMetrics
+import RelayCore
 import TestSupport
 import Testing
 
@@ -304,6 +305,56 @@ import Testing
         let most = String(Int64.max)
         try add(.tls, "relay.example", ["sessions": most, "failures": most])
         #expect(try told().contains { $0.contains("that \(most) of \(most) sessions") })
+    }
+
+    /// Google's figures of a feedback loop stand beside the team that its tag stands for.
+    @Test func reports_ofAFeedbackLoop_nameTheTeam() throws {
+        let opened = try Opened()
+        let store = opened.installation.store
+        _ = try store.teams.add(
+            id: "juice", name: "Juice", Change(actor: "uid:0", now: Self.now))
+        let keys = try #require(TokenKeys(opened.installation.keys.token))
+        let tag = FeedbackFields(keys: keys).tag(of: .team("juice", provider: "gmail.com"))
+        _ = try store.deliveries.add(
+            ["spam_rate", "spam_rate.\(tag)", "spam_rate.aaaaaaaaaaaa"].map {
+                ProviderFigure(
+                    source: .postmaster, reporter: "Google", subject: "relay.example",
+                    day: Self.now / 86_400 - 1, name: $0, value: "0.001")
+            })
+        let report = try #require(try opened.report().reports.first)
+        #expect(report.teams == ["spam_rate.\(tag)": "juice"])
+        #expect(report.line.contains("spam_rate.\(tag) (team juice) 0.001"))
+        #expect(report.line.components(separatedBy: "(team").count == 2)
+    }
+
+    /// Holds that end soon, or that no service ended.
+    @Test func holds_nearTheirEnd_needCare() throws {
+        let opened = try Opened()
+        let store = opened.installation.store
+        let day: Int64 = 86_400
+        _ = try store.teams.add(
+            id: "juice", name: "Juice", Change(actor: "uid:0", now: Self.now))
+        func check(_ now: Int64) throws -> Check? {
+            var facts = LocalFacts()
+            facts.now = now
+            facts.holds = try store.holds.all()
+            return LocalChecks.judge(facts).first { $0.name.kind == .holds }
+        }
+        #expect(try check(Self.now) == nil)
+        for end in [30, 20] {
+            _ = try store.holds.add(
+                .team("juice"),
+                HoldTerms(
+                    data: [.audit], reason: "dispute 7", endsAt: Self.now + Int64(end) * day,
+                    isConfidential: true), Change(actor: "uid:0", now: Self.now))
+        }
+        let early = try #require(try check(Self.now))
+        #expect(early.verdict == .ok && early.sentence.hasPrefix("2 holds are in force, and"))
+        let soon = try #require(try check(Self.now + 14 * day))
+        #expect(soon.verdict == .warning && soon.sentence.contains("hold 2 ends within a week"))
+        #expect(!soon.sentence.contains("juice") && !soon.sentence.contains("dispute"))
+        let late = try #require(try check(Self.now + 20 * day + LocalChecks.holdLeeway + 1))
+        #expect(late.verdict == .warning && late.sentence.contains("hold 2 should have ended"))
     }
 
     @Test func warmUp_mailWaits_isANoteUntilMidnight() throws {

@@ -4,6 +4,8 @@ import Foundation
 
 /// A received message.
 package struct SinkMessage: Sendable, Hashable {
+    /// The client's IPv4 address; empty if it is not known.
+    package let client: String
     package let helo: String
     /// With its brackets: `<a@b.example>`, `<>`.
     package let mailFrom: String
@@ -226,7 +228,8 @@ private struct SinkSession {
         } else {
             accepted(
                 SinkMessage(
-                    helo: helo, mailFrom: mail.path, mailArguments: mail.arguments,
+                    client: socket.peer ?? "", helo: helo, mailFrom: mail.path,
+                    mailArguments: mail.arguments,
                     recipients: recipients.map(\.path),
                     recipientArguments: recipients.map(\.arguments), data: message))
             say("250 2.0.0 kept")

@@ -83,6 +83,20 @@ final class Socket: @unchecked Sendable {
         return UInt16(bigEndian: address.sin_port)
     }
 
+    /// The IPv4 address of the other side, in numeric form; nil if there is none.
+    var peer: String? {
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isKnown = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getpeername(descriptor, $0, &length) == 0
+            }
+        }
+        guard isKnown, address.sin_family == sa_family_t(AF_INET) else { return nil }
+        let octets = withUnsafeBytes(of: address.sin_addr.s_addr) { Array($0) }
+        return octets.map(String.init).joined(separator: ".")
+    }
+
     func accept() -> Socket? {
         while true {
             let connection = Glibc.accept(descriptor, nil, nil)

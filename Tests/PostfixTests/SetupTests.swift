@@ -620,6 +620,51 @@ private func writeCheck(_ content: Data, _ path: String) throws {
                 && master.contains("milter_macro_daemon_name=ORIGINATING"))
     }
 
+    private static func outgoing(_ names: [String]) -> [OutgoingService] {
+        names.enumerated().map { index, name in
+            OutgoingService(
+                name: name, expression: "[a-z]{\(index + 3),9}", address: "127.0.0.\(index + 2)",
+                address6: nil, heloName: "\(name).relay.example")
+        }
+    }
+
+    /// Services, table and parameters are written, changed with the identities, and taken away.
+    @Test func apply_outgoingIdentities_followThem() throws {
+        let own = "hash:/etc/postfix/senders"
+        let folder = try directory("sender_dependent_default_transport_maps = \(own)\n")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func plan(_ names: [String]) throws -> SetupPlan {
+            try PostfixSetup.plan(
+                relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891",
+                outgoing: Self.outgoing(names), directory: folder)
+        }
+        func shown(_ option: String, _ name: String) throws -> String {
+            try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, option, name]).output
+        }
+        for names in [["bulk"], ["bulk", "vip"]] {
+            try PostfixSetup.apply(plan(names), write: writeCheck)
+            let again = try plan(names)
+            #expect(again.isEmpty, "\(again.text)")
+            let maps = try shown("-h", "sender_dependent_default_transport_maps")
+            #expect(maps.hasPrefix("regexp:{ { /^") && maps.contains("}, \(own)"), "\(maps)")
+            #expect(maps.components(separatedBy: "regexp:").count == 2, "\(maps)")
+            for name in names {
+                #expect(maps.contains("postern-\(name):"))
+                #expect(
+                    try shown("-P", "postern-\(name)/unix/smtp_helo_name").contains(
+                        "\(name).relay.example"))
+                #expect(
+                    try shown("-P", "postern-\(name)/unix/inet_protocols").contains("= ipv4"))
+            }
+        }
+        // Without identities the operator's own table is left alone, and mail leaves as before.
+        try PostfixSetup.apply(plan([]), write: writeCheck)
+        #expect(
+            try shown("-h", "sender_dependent_default_transport_maps")
+                .trimmingCharacters(in: .whitespacesAndNewlines) == own)
+        #expect(try plan([]).isEmpty)
+    }
+
     /// A setting that was not set is removed, a changed one gets its value back, and a value that
     /// the operator changed since stays.
     @Test(arguments: [

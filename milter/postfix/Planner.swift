@@ -129,7 +129,10 @@ struct Planner {
                 plan.notes.append("\(name) keeps \(PostfixList.text(kept)), before ours")
             }
         case .beginningWith(let items):
-            let present = PostfixList.items(raw(name))
+            // A table of ours for other identities or relay domains is replaced.
+            let present = PostfixList.items(raw(name)).filter {
+                !OutgoingService.isTable($0) || items.contains($0)
+            }
             guard Array(planned.items(of: name).prefix(items.count)) != items else { return }
             let kept = present.filter { !items.contains($0) }
             change(name, to: PostfixList.text(items + kept), setting.reason)
@@ -151,6 +154,16 @@ struct Planner {
                 change(name, to: present + escape, setting.reason)
             }
         }
+    }
+
+    /// Removes the table of identities that are no longer configured. Their services stay: they
+    /// send nothing.
+    mutating func withoutOutgoing() {
+        let name = PostfixSettings.outgoingName
+        let present = PostfixList.items(raw(name))
+        let kept = present.filter { !OutgoingService.isTable($0) }
+        guard kept.count < present.count else { return }
+        change(name, to: PostfixList.text(kept), "no outgoing identities are configured any more")
     }
 
     /// The form in which items of a list are compared: milters by their sockets, words without

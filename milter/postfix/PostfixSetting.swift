@@ -68,6 +68,8 @@ package struct PostfixInputs: Sendable, Hashable {
     package var formerDomains: [String] = []
     /// The addresses at which Postern listened after an earlier set-up, in Postfix's form.
     package var formerSockets: [String] = []
+    /// The outgoing identities besides Postfix's own.
+    package var outgoing: [OutgoingService] = []
     /// Postfix's smtpd_recipient_limit: an error limit must be above it.
     package var recipientLimit = 1_000
 

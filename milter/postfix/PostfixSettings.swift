@@ -28,6 +28,7 @@ package enum PostfixSettings {
                 "smtpd_milters", .containing([inputs.socket]),
                 "mail from SMTP clients passes Postern"),
         ] + internalMail(inputs) + filter + onward(inputs) + inward
+            + (outgoing(inputs).map { [$0] } ?? [])
     }
 
     /// Settings of master.cf.
@@ -40,6 +41,7 @@ package enum PostfixSettings {
             )
         ] + inputs.incoming.flatMap { errorLimits($0, inputs) }
             + (inputs.fanOut.map { fanOut("\($0)/inet", inputs) } ?? [])
+            + inputs.outgoing.flatMap(\.settings)
     }
 
     /// Parameters with an error limit: in main.cf they would apply to every
@@ -62,14 +64,29 @@ package enum PostfixSettings {
     package static func services(
         _ inputs: PostfixInputs
     ) -> [(name: String, line: String, reason: String)] {
-        guard let fanOut = inputs.fanOut else { return [] }
-        return [
+        let copies = inputs.fanOut.map {
             (
-                "\(fanOut)/inet", "\(fanOut) inet n - n - - smtpd",
+                "\($0)/inet", "\($0) inet n - n - - smtpd",
                 "accepts the copies of a message to several users from Postern, and passes each to Postern's milter"
             )
-        ]
+        }
+        return (copies.map { [$0] } ?? [])
+            + inputs.outgoing.map {
+                ("\($0.service)/unix", $0.line, "sends by the outgoing identity \($0.name)")
+            }
     }
+
+    /// The setting by which forwards leave by their team's identity; nil without identities.
+    package static func outgoing(_ inputs: PostfixInputs) -> PostfixSetting? {
+        inputs.outgoing.isEmpty
+            ? nil
+            : PostfixSetting(
+                outgoingName,
+                .beginningWith([OutgoingService.table(inputs.outgoing, inputs.relayDomains)]),
+                "the last character of a return path shows the outgoing identity of the team")
+    }
+
+    static let outgoingName = "sender_dependent_default_transport_maps"
 
     /// The smtpd for copies. Only Postern reaches it, and the outer smtpd has already checked the
     /// client.
@@ -248,7 +265,7 @@ package enum PostfixSettings {
     }
 
     /// A POSIX extended regular expression that matches only `text`.
-    private static func escaped(_ text: String) -> String {
+    static func escaped(_ text: String) -> String {
         text.reduce(into: "") { result, character in
             if "\\.[]{}()*+?^$|/".contains(character) { result.append("\\") }
             result.append(character)

@@ -66,7 +66,7 @@ package enum PostfixSetup {
     /// name and mail name come from there.
     package static func plan(
         relayDomains: [String], formerDomains: [String] = [], socket: String, fanOut: String? = nil,
-        directory: String
+        outgoing: [OutgoingService] = [], directory: String
     ) throws -> SetupPlan {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         var configuration = try PostfixConfiguration.read(directory: directory)
@@ -76,6 +76,7 @@ package enum PostfixSetup {
             hostName: configuration.expanded["myhostname"] ?? "localhost",
             mailName: configuration.expanded["mail_name"] ?? "Postfix",
             headerChecksFile: "\(directory)/postern_header_checks", fanOut: fanOut)
+        inputs.outgoing = outgoing
         inputs.formerDomains = formerDomains.map { $0.lowercased() }
         inputs.formerSockets =
             (try? record(directory: directory))?.sockets.filter { $0 != socket } ?? []

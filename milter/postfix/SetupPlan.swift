@@ -90,6 +90,7 @@ package struct SetupPlan: Sendable, Hashable {
         where !Planner.domainSettings.contains(setting.name) {
             planner.setting(setting)
         }
+        if inputs.outgoing.isEmpty { planner.withoutOutgoing() }
         planner.master()
         let wanted = PostfixSettings.headerChecks(
             hostName: inputs.hostName, mailName: inputs.mailName)

@@ -99,6 +99,7 @@ package struct RelayRepository: Sendable {
             isRetired: retiredAt != nil,
             hasLiveGrant: hasLiveGrant(connection, row, account: number), inbox: inbox(row),
             inboxes: [], sources: Self.sources(rows), hasBlocks: row["has_blocks"], team: team.id,
+            identity: OutgoingIdentityName(row["outgoing_identity"] as String),
             freeze: AccountFreeze.of(row), counted: row["forwarded"] ?? 0)
     }
 
@@ -128,7 +129,7 @@ package struct RelayRepository: Sendable {
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(now.map(Day.number)) AND n.kind = 1)
                 AS forwarded,
             CASE WHEN EXISTS (SELECT 1 FROM account_blocks b WHERE b.account_id = a.id) THEN 1 ELSE 0 END AS has_blocks,
-            t.loses_apps, \(AccountFreeze.column)
+            t.loses_apps, t.outgoing_identity, \(AccountFreeze.column)
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
         JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL

@@ -1,6 +1,7 @@
 // Teams.
 
 import Database
+import RelayCore
 
 /// The rows that are removed together with a team.
 package struct TeamDependents: Sendable, Hashable {
@@ -96,6 +97,33 @@ package struct TeamRepository: Sendable {
                 accounts: try connection.count(upTo: bound) {
                     Self.accountPiece(team, after: $0, $1)
                 }, addresses: addresses)
+        }
+    }
+
+    /// The outgoing identity of a team; nil for the standard. Throws `notFound`.
+    package func outgoingIdentity(_ id: String) throws(StoreFailure) -> OutgoingIdentityName? {
+        let database = accounts.events.database
+        return try database.read { connection throws(StoreFailure) in
+            let name: String? = try connection.value(
+                "SELECT outgoing_identity FROM teams WHERE id = \(connection.team(id).number)")
+            return name.flatMap(OutgoingIdentityName.init)
+        }
+    }
+
+    /// Gives a team an outgoing identity, or the standard. Throws `notFound`.
+    package func setOutgoingIdentity(
+        _ id: String, _ identity: OutgoingIdentityName?, _ change: Change
+    ) throws(StoreFailure) {
+        try accounts.events.database.write(.durable) { connection throws(StoreFailure) in
+            let number = try connection.team(id).number
+            let changed = try connection.run(
+                """
+                UPDATE teams SET outgoing_identity = \(identity?.text ?? "")
+                WHERE id = \(number) AND outgoing_identity <> \(identity?.text ?? "")
+                """)
+            guard changed > 0 else { return }
+            try connection.audit(
+                change, "team.outgoing", "team:\(id)", identity?.text ?? "standard")
         }
     }
 

@@ -8,9 +8,15 @@ import RelayCore
 package struct ReplyNotice: AnsweredVerificationNotice {
     private let settings: MailerSettings
     private let templates: NoticeTemplates
+    private let tokens: @Sendable () -> TokenMint
     package var relayDomain: String { settings.relayDomain }
 
-    package init(settings: MailerSettings, templates: NoticeTemplates) {
+    /// - Parameter tokens: the mint with the present keys.
+    package init(
+        settings: MailerSettings, templates: NoticeTemplates,
+        tokens: @escaping @Sendable () -> TokenMint
+    ) {
+        self.tokens = tokens
         self.settings = settings
         self.templates = templates
     }
@@ -30,7 +36,8 @@ package struct ReplyNotice: AnsweredVerificationNotice {
             name: settings.service, from: settings.from, to: InboxAddress(author),
             content: templates.render(.reply, values, in: language),
             relayDomain: settings.relayDomain, id: id, now: now,
-            isReply: true, answered: isWritable ? answered : nil
+            isReply: true, answered: isWritable ? answered : nil,
+            feedback: settings.feedback(tokens())
         ).unsigned
     }
 }

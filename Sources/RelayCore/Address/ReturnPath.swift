@@ -38,6 +38,11 @@ struct ReturnPath {
     /// 20 bits, so that two messages of one day hardly ever have the same path.
     let nonce: UInt64
 
+    /// The same with the next nonce.
+    var next: ReturnPath {
+        ReturnPath(kind: kind, account: account, expiryDay: expiryDay, nonce: nonce &+ 1)
+    }
+
     /// Kind, account, day and nonce.
     var head: [UInt8] {
         [kind.rawValue] + Base32.encode(account.rawValue, digits: AccountNumber.digits)

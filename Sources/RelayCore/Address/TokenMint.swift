@@ -52,14 +52,17 @@ package struct TokenMint: Sendable {
     ///   - context: what the sender is written against.
     ///   - nonce: 20 random bits.
     ///   - expiryDay: days since 1970.
+    ///   - outgoing: the class that the local part must have; nil for any.
     package func forwardReturnPath(
         account: AccountNumber, sender: AddrSpec?, context: SenderContext, nonce: UInt64,
-        expiryDay: UInt64
+        expiryDay: UInt64, outgoing: OutgoingClass? = nil
     ) -> MintedToken {
         func sealed(_ kind: ReturnPath.Kind, _ content: [UInt8]) -> [UInt8] {
-            self.sealed(
-                ReturnPath(kind: kind, account: account, expiryDay: expiryDay, nonce: nonce),
-                content)
+            let path = ReturnPath(kind: kind, account: account, expiryDay: expiryDay, nonce: nonce)
+            return fitting(outgoing, path) { path in
+                [keys.activeID, AddressToken.Form.returnPath.rawValue]
+                    + path.sealed(content: content, key: keys.activeKey)
+            }
         }
         guard let sender else { return MintedToken(sealed(.silentForward, [])) }
         let canonical = Self.canonical(sender)
@@ -84,23 +87,44 @@ package struct TokenMint: Sendable {
     }
 
     /// The return path of a reply. It contains nothing of the inbox, which is found by the account.
-    /// - Parameter recipients: the reply's recipients; a report may name only one of these
-    ///   (`isRecipient`).
+    /// - Parameters:
+    ///   - recipients: the reply's recipients; a report may name only one of these (`isRecipient`).
+    ///   - outgoing: as of a forward.
     package func replyReturnPath(
-        account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64
+        account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64,
+        outgoing: OutgoingClass? = nil
     ) -> MintedToken {
-        let path = ReturnPath(kind: .reply, account: account, expiryDay: expiryDay, nonce: nonce)
+        func sealed(_ path: ReturnPath) -> [UInt8] {
+            let witnesses = RecipientWitnesses.written(
+                recipients.map(Self.canonical), head: path.head, key: keys.activeKey)
+            return [keys.activeID, AddressToken.Form.returnPath.rawValue]
+                + path.sealed(content: witnesses, key: keys.activeKey)
+        }
         return MintedToken(
-            sealed(
-                path,
-                RecipientWitnesses.written(
-                    recipients.map(Self.canonical), head: path.head, key: keys.activeKey)))
+            fitting(
+                outgoing,
+                ReturnPath(kind: .reply, account: account, expiryDay: expiryDay, nonce: nonce),
+                sealed))
     }
 
-    private func sealed(_ path: ReturnPath, _ content: [UInt8]) -> [UInt8] {
-        [keys.activeID, AddressToken.Form.returnPath.rawValue]
-            + path.sealed(content: content, key: keys.activeKey)
+    /// The local part of a class; its nonce may be a later one. Each fits with a chance of one in
+    /// eight.
+    private func fitting(
+        _ outgoing: OutgoingClass?, _ path: ReturnPath, _ sealed: (ReturnPath) -> [UInt8]
+    ) -> [UInt8] {
+        var path = path
+        var local = sealed(path)
+        guard let outgoing else { return local }
+        for _ in 1...Self.outgoingTries where !outgoing.covers(local) {
+            path = path.next
+            local = sealed(path)
+        }
+        return local
     }
+
+    /// Nonces that are tried for a class. That none fits happens once in 10^23 messages; such a
+    /// message leaves by another identity.
+    private static let outgoingTries = 400
 
     /// The local part that receives an answer to a verification message.
     package func answer(_ token: AnswerToken) -> String {

@@ -318,8 +318,8 @@ enum ForwardEnvelope {
         guard !client.mailFrom.isEmpty else { return ("<>", nil) }
         let token = engine.tokens.forwardReturnPath(
             account: account.number, sender: sender, context: account.senderContext,
-            nonce: engine.nonce(),
-            expiryDay: day + engine.settings.returnPathDays)
+            nonce: engine.nonce(), expiryDay: day + engine.settings.returnPathDays,
+            outgoing: engine.settings.outgoingClass(account.identity))
         return ("<\(token.localPart)@\(account.relayAddress.domain)>", token)
     }
 }

@@ -75,6 +75,8 @@ package struct RelayAccount: Sendable, Hashable {
     package let hasBlocks: Bool
     /// The identifier of the account's team, for the log.
     package let team: String?
+    /// The outgoing identity of the account's team; nil for the standard.
+    package let identity: OutgoingIdentityName?
     /// Nil if nothing is frozen.
     package let freeze: AccountFreeze?
     /// Messages of the account that were counted on the day of the look-up: forwards if it was
@@ -87,7 +89,8 @@ package struct RelayAccount: Sendable, Hashable {
         isRetired: Bool = false, hasLiveGrant: Bool = true, inbox: UserInbox?, inboxes: [UserInbox],
         sharedName: String? = nil,
         sources: [RegisteredSource], successors: [RelayAccount] = [], hasBlocks: Bool = false,
-        team: String? = nil, freeze: AccountFreeze? = nil, counted: Int = 0
+        team: String? = nil, identity: OutgoingIdentityName? = nil, freeze: AccountFreeze? = nil,
+        counted: Int = 0
     ) {
         self.number = number
         self.relayAddress = relayAddress
@@ -102,6 +105,7 @@ package struct RelayAccount: Sendable, Hashable {
         self.successors = successors
         self.hasBlocks = hasBlocks
         self.team = team
+        self.identity = identity
         self.freeze = freeze
         self.counted = counted
     }

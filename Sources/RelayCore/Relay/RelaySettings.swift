@@ -21,6 +21,8 @@ package struct RelaySettings: Sendable {
     package var delivery: DeliveryRules?
     /// The warm-up of this host; nil for none.
     package var warmUp: WarmUp?
+    /// The outgoing identities by their names; empty if all mail leaves in the same way.
+    package var outgoing: [OutgoingIdentityName: OutgoingClass] = [:]
     /// The account of the doctor's test mail. Its inbox is at a relay domain, to which mail of
     /// other accounts would never be delivered. Nil for none.
     package var testAccount: AccountNumber?
@@ -52,6 +54,12 @@ package struct RelaySettings: Sendable {
         account != testAccount && isRelayDomain(domain)
     }
 
+    /// The class of a forward's return path for a team with this identity; nil if there are no
+    /// identities. A name that is not configured is the standard.
+    func outgoingClass(_ identity: OutgoingIdentityName?) -> OutgoingClass? {
+        outgoing.isEmpty ? nil : identity.flatMap { outgoing[$0] } ?? .standard
+    }
+
     /// The operator's own mailbox for a local part (lower case) at a relay domain. Nil if it is not
     /// the operator's; `.some(nil)` if no address is set.
     package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
@@ -68,6 +76,30 @@ package struct RelaySettings: Sendable {
             return address
         }
         return target ?? address
+    }
+}
+
+/// The name of an outgoing identity: 1 to 20 lower-case letters, digits and hyphens, beginning with
+/// a letter. Postfix's service for it is called `postern-NAME`.
+package struct OutgoingIdentityName: Sendable, Hashable, Comparable, CustomStringConvertible {
+    package static let maximumLength = 20
+
+    package let text: String
+    package var description: String { text }
+
+    /// Nil for any other text.
+    package init?(_ text: String) {
+        let octets = Array(text.utf8)
+        guard (1...Self.maximumLength).contains(octets.count), (0x61...0x7A).contains(octets[0]),
+            octets.allSatisfy({
+                (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D
+            })
+        else { return nil }
+        self.text = text
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
     }
 }
 

@@ -119,7 +119,8 @@ enum Reply {
     ) -> String {
         engine.tokens.replyReturnPath(
             account: account, recipients: recipients, nonce: engine.nonce(),
-            expiryDay: day + engine.settings.returnPathDays
+            expiryDay: day + engine.settings.returnPathDays,
+            outgoing: engine.settings.outgoingClass(nil)
         ).localPart
     }
 

@@ -148,7 +148,7 @@ extension JSONValue {
             var object: JSONObject = [:]
             for (name, item) in items { object[name] = .string(item) }
             self = .object(object)
-        case .text, .providers, .issuers: self = .string(entry.shownValue)
+        case .text, .providers, .issuers, .identities: self = .string(entry.shownValue)
         }
     }
 }

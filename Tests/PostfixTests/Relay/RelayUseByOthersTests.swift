@@ -42,8 +42,10 @@ import Testing
         let key = try Ed25519PrivateKey.generate()
         let record =
             "v=DKIM1; k=ed25519; p=\(Data(try key.rawPublicKey()).base64EncodedString())"
+        let port = try FreePort.next()
         let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options { options in
+                options.settings["http.listen"] = "127.0.0.1:\(port)"
                 options.zone = """
                     {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
                      "home.example": {"TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]},
@@ -74,6 +76,20 @@ import Testing
                     "550 5.7.1 <bounce@spam.example>: unauthorized sender; the domain of From ("),
                 "\(reply)")
         }
+        let issued = try fixture.run([
+            "api-key", "issue", "--operator", "--scope", "metrics:read",
+        ])
+        let reader = try #require(
+            issued.split(whereSeparator: \.isWhitespace).first { $0.hasPrefix("pk_") })
+        let metrics = try ManagedProcess.run(
+            "/usr/bin/curl",
+            [
+                "-s", "--retry", "5", "--retry-all-errors", "-f", "-H",
+                "Authorization: Bearer \(reader)", "http://127.0.0.1:\(port)/metrics",
+            ]
+        ).output
+        #expect(metrics.contains("postern_uses_by_others_total{proof=\"signature\"} 2\n"))
+        #expect(metrics.contains("postern_uses_by_others_total{proof=\"none\"} 2\n"))
         // The service writes what it collected before it ends.
         #expect(try fixture.end() == 0)
         let database = try SQLiteDatabase(path: fixture.folder + "/postern/postern.db")

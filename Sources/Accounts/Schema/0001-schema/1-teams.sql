@@ -8,6 +8,7 @@
 -- `removed_at` is set at once when a team is removed: it counts as gone from then on, and its rows are deleted in small steps.
 -- An account with too many rows for one transaction is moved into a removed team of its own.
 -- `sign_in_level`: how surely users must have signed in (`SignInLevel`).
+-- `outgoing_identity`: the name of the identity by which its forwards leave (`outgoing.identities`); '' is the standard.
 -- `waits_for_hold`: nothing of the removed team is left to delete but what a hold keeps (`holds`).
 -- `loses_apps`: some accounts of this team may have consents to removed apps alone, so `accounts.has_live_grant` is not enough.
 CREATE TABLE teams (
@@ -15,6 +16,7 @@ CREATE TABLE teams (
     handle TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
     sign_in_level TEXT NOT NULL DEFAULT 'any' CHECK (sign_in_level IN ('any', 'two_factor', 'passkey')),
+    outgoing_identity TEXT NOT NULL DEFAULT '',
     loses_apps {int} NOT NULL DEFAULT 0,
     waits_for_hold {int} NOT NULL DEFAULT 0 CHECK (waits_for_hold IN (0, 1)),
     created_at {int} NOT NULL,

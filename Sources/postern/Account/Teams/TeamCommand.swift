@@ -10,7 +10,7 @@ struct TeamCommand: ParsableCommand {
             "Add, list, show, rename, freeze and remove teams, set how surely their users sign in, and read complaints.",
         subcommands: [
             Add.self, Rename.self, List.self, Show.self, SignInLevelCommand.self, Complaints.self,
-            FreezeTeam.self, UnfreezeTeam.self, Remove.self,
+            Outgoing.self, FreezeTeam.self, UnfreezeTeam.self, Remove.self,
         ])
 
     struct Add: ParsableCommand {

@@ -197,6 +197,14 @@ struct DoctorCommand: AsyncParsableCommand {
             throw CommandError.usage("--ip: \(error)")
         }
         var checks = [host.presence()] + host.reverse(resolver)
+        // Behind NAT an identity is bound to another address than others see: the DNS says which.
+        let identities = try configuration.outgoingIdentities.map { identity in
+            let found = try RelayHost.find(
+                heloName: identity.heloName, given: [], resolver: resolver)
+            if relayhost == nil { checks += found.identity(identity.name.text, resolver) }
+            return found
+        }
+        let sending = host.sending(alsoAs: identities)
         // The keys are in the database. If it cannot be read, an earlier check reported that, and
         // the other checks still run.
         var keys: [RelayDomainChecks.Key] = []
@@ -221,15 +229,20 @@ struct DoctorCommand: AsyncParsableCommand {
             checks += ReputationChecks.warmUp(days)
         }
         checks += ReputationChecks.blocked(
-            host.addresses, lists: configuration.blockLists, resolver: resolver)
+            sending.addresses, lists: configuration.blockLists, resolver: resolver)
         var localParts = Set(configuration.localRecipients.keys)
         if configuration.operatorAddress != nil { localParts.formUnion(["postmaster", "abuse"]) }
         for (index, domain) in configuration.relayDomains.enumerated() {
             let view = RelayDomainChecks(
-                domain: domain, host: host, keys: keys.filter { $0.key.domain == domain },
+                domain: domain, host: sending, keys: keys.filter { $0.key.domain == domain },
                 localParts: localParts,
                 relayDomains: configuration.relayDomains, now: now, resolver: resolver)
-            if index == 0, !configuration.relayDomains.contains(heloName) { checks += view.helo() }
+            if index == 0, !configuration.relayDomains.contains(heloName) {
+                let own = RelayDomainChecks(
+                    domain: domain, host: host, keys: [], localParts: localParts,
+                    relayDomains: configuration.relayDomains, now: now, resolver: resolver)
+                checks += own.helo()
+            }
             checks += view.mx() + view.spf() + (hasKeys ? view.dkim() : []) + view.dmarc()
             // If DNS answers come from a file, nothing is fetched over the network.
             let policy =

@@ -74,14 +74,14 @@ struct SetupPostfixCommand: ParsableCommand {
                     "\(configDirectory) cannot be read: the header check names \(configuration.hostname), which must be Postfix's myhostname"
                 )
             }
-            print(
-                PostfixSetup.fragments(
-                    PostfixInputs(
-                        relayDomains: configuration.relayDomains, socket: socket.postfixName,
-                        hostName: names?.host ?? configuration.hostname,
-                        mailName: names?.mail ?? "Postfix",
-                        headerChecksFile: "\(configDirectory)/postern_header_checks",
-                        fanOut: configuration.fanOut?.text)), terminator: "")
+            var inputs = PostfixInputs(
+                relayDomains: configuration.relayDomains, socket: socket.postfixName,
+                hostName: names?.host ?? configuration.hostname,
+                mailName: names?.mail ?? "Postfix",
+                headerChecksFile: "\(configDirectory)/postern_header_checks",
+                fanOut: configuration.fanOut?.text)
+            inputs.outgoing = configuration.outgoingServices
+            print(PostfixSetup.fragments(inputs), terminator: "")
             return
         }
         let plan: SetupPlan
@@ -90,7 +90,7 @@ struct SetupPostfixCommand: ParsableCommand {
                 relayDomains: configuration.relayDomains,
                 formerDomains: configuration.formerRelayDomains,
                 socket: socket.postfixName, fanOut: configuration.fanOut?.text,
-                directory: configDirectory)
+                outgoing: configuration.outgoingServices, directory: configDirectory)
         } catch {
             throw CommandError(
                 status: EX_UNAVAILABLE,

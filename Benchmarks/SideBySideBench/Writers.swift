@@ -233,8 +233,11 @@ enum Writers {
 
     private static func child(_ url: String) throws -> Child {
         let child = Child(process: Process(), input: Pipe(), output: Pipe())
-        child.process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        child.process.environment = ProcessInfo.processInfo.environment.merging([variable: url]) { $1 }
+        child.process.executableURL = URL(fileURLWithPath: "/proc/self/exe")
+            .resolvingSymlinksInPath()
+        child.process.environment = ProcessInfo.processInfo.environment.merging([variable: url]) {
+            $1
+        }
         child.process.standardInput = child.input
         child.process.standardOutput = child.output
         try child.process.run()

@@ -23,7 +23,8 @@ enum WriterKind: String, CaseIterable, Codable, Sendable {
     case decision
 }
 
-/// One change: milliseconds since 1970 of its end, microseconds that it took, and whether it failed.
+/// One change: milliseconds since 1970 of its end, microseconds that it took, and whether it
+/// failed.
 struct WriterSample: Codable, Sendable {
     let kind: WriterKind
     let at: Int64

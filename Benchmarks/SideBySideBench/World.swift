@@ -34,18 +34,20 @@ final class World: Sendable {
     let database: PostgresDatabase
     let store: Store
     let users: Int
+    let url: String
 
     /// Users `b1`, `b2`… without an inbox, each with an account with team juice, a consent to
     /// com.juice and a relay address.
-    init(users: Int) throws {
+    init(users: Int, settings more: [String] = []) throws {
         guard let binaries = PostgresServer.installed else {
             throw BenchFailure(description: "PostgreSQL is not installed")
         }
         server = try PostgresServer(
-            binaries: binaries, settings: ["shared_buffers=512MB", "max_wal_size=4GB"])
+            binaries: binaries, settings: ["shared_buffers=512MB", "max_wal_size=4GB"] + more)
         var settings = PostgresDatabase.Settings()
         settings.connections = 16
-        database = try PostgresDatabase(url: server.url(schema: "bench"), settings: settings)
+        url = try server.url(schema: "bench")
+        database = try PostgresDatabase(url: url, settings: settings)
         _ = try Migrator().migrate(database, now: 1)
         guard let keys = KeyRing(random: (0..<96).map { UInt8($0) }) else {
             throw BenchFailure(description: "no keys")
@@ -57,6 +59,7 @@ final class World: Sendable {
         let group = try store.apps.add(
             team: "juice", clientID: "com.juice", group: nil, Self.change
         ).group.number
+        _ = try store.apps.add(team: "milk", clientID: "com.milk", group: nil, Self.change)
         let numbers = "SELECT i FROM generate_series(1, \(users)) AS n (i)"
         for statement in [
             "INSERT INTO users (handle, created_at) SELECT 'b' || i, 1 FROM (\(numbers)) n",

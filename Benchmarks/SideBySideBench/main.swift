@@ -24,7 +24,7 @@ struct Options: ParsableCommand {
         abstract: "Measure tasks that run at the same time on one PostgreSQL.")
 
     enum Part: String, CaseIterable, ExpressibleByArgument {
-        case `import`, deliver, tail, transfer, full
+        case `import`, deliver, tail, transfer, writers, full
     }
 
     @Option(help: "Parts to measure, divided by commas; without it, all.") var only:
@@ -32,14 +32,27 @@ struct Options: ParsableCommand {
     @Option(help: "Events that are delivered, and users who have them.") var events = 20_000
     @Option(help: "Consents that are moved.") var consents = 200_000
     @Option(help: "Rows that are imported.") var rows = 20_000
+    @Option(help: "Seconds in which the three processes write beside nothing else.") var seconds =
+        10
+    @Option(help: "Consents that are moved beside them.") var moved = 20_000
     @Option(help: "Clients of the full server.") var clients = 48
     @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive([
             "events": events, "consents": consents, "rows": rows, "clients": clients,
+            "seconds": seconds, "moved": moved,
         ])
     }
+}
+
+// A process of the part `writers`.
+if let url = ProcessInfo.processInfo.environment[Writers.variable] {
+    do { try await Writers.runChild(url) } catch {
+        FileHandle.standardError.write(Data("SideBySideBench: \(error)\n".utf8))
+        exit(1)
+    }
+    exit(0)
 }
 
 let options = Options.parseOrExit()
@@ -214,9 +227,14 @@ func changes(
         issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads,
         allowsPrivateStreams: true,
         now: clock, logger: logger)
+    let logouts = LogoutDelivery(
+        logouts: world.store.logouts,
+        signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
+        issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads,
+        allowsPrivate: true, now: clock, logger: logger)
     let service = Task.detached {
         try await EventDeliveryService(
-            delivery: delivery, poster: poster, threads: threads, logger: logger
+            delivery: delivery, logouts: logouts, poster: poster, threads: threads, logger: logger
         ).run()
     }
     let addresses = try (0..<count).map {
@@ -392,6 +410,14 @@ do {
         let world = try World(users: options.consents)
         try await transfer(world, perSecond: 120)
         world.end()
+    }
+    if isWanted(.writers) {
+        // With PostgreSQL's own number of predicate locks, and with the one that doctor wants.
+        for locks in [64, 256] {
+            try await Writers.measure(
+                predicateLocks: locks, consents: options.moved, rows: options.rows,
+                pause: Double(options.seconds))
+        }
     }
     if isWanted(.full) { try await full(options.clients) }
     report.printTable()

@@ -71,6 +71,14 @@ package protocol Database: SQLQuerying, Sendable {
         _ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>
     ) throws(StoreFailure) -> T
 
+    /// As `write`, for a count: a change that reads and writes one row alone, found by its key. It
+    /// waits only for other changes of that row, and sees the row as they left it. A concurrent
+    /// change that sums such rows may miss it, so no rule may need their exact order.
+    @discardableResult
+    func writeRow<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T
+
     /// As `write`, for a change of many rows that would conflict with every small concurrent one.
     /// Other writers wait until it has ended. It should take some ten milliseconds.
     @discardableResult
@@ -165,6 +173,12 @@ extension Database {
 
     package func write<T>(
         _ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
+        try write(durability, body)
+    }
+
+    package func writeRow<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
     ) throws(StoreFailure) -> T {
         try write(durability, body)
     }

@@ -234,6 +234,15 @@ package final class PostgresDatabase: Database {
             contention: settings.contention, body)
     }
 
+    /// READ COMMITTED, without a turn. The lock on the row puts it before or after every other
+    /// change of that row; a SERIALIZABLE one that read an older version fails when it writes it.
+    package func writeRow<T>(
+        _ durability: Durability, _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
+        try write(
+            durability, timeout: nil, turn: .row, beside: 0, contention: settings.contention, body)
+    }
+
     package func writeAlone<T>(
         _ durability: Durability, _ body: TransactionBody<T>
     ) throws(StoreFailure) -> T {
@@ -271,7 +280,7 @@ package final class PostgresDatabase: Database {
                     return try transaction(
                         beginning(turn, durability, end: timeout == nil ? nil : end), writes: true,
                         body)
-                } catch  where turn != .untold && error.isWithoutTurns {
+                } catch  where turn.isTaken && error.isWithoutTurns {
                     turn = .untold
                 } catch
                     where ContinuousClock.now < end
@@ -279,7 +288,7 @@ package final class PostgresDatabase: Database {
                 {
                     repetition += 1
                     if let wait = error.wait { waits.add(wait) }
-                    if turn != .untold {
+                    if turn.isTaken {
                         // A change with a short timeout must not make others wait.
                         turn =
                             timeout == nil && repetition % (beside + 1) == beside ? .alone : .beside

@@ -17,6 +17,11 @@ enum Turn {
     /// Without the lock. Before the first migration the table does not exist, and a rehearsal must
     /// not block others.
     case untold
+    /// Without the lock and READ COMMITTED: a change of one row.
+    case row
+
+    /// Whether it takes the lock.
+    var isTaken: Bool { self == .beside || self == .alone }
 
     /// The first table that a store gets.
     static let table = "schema_migrations"
@@ -40,7 +45,9 @@ enum Turn {
     ///   - usual: the limit that the connection usually has.
     func beginning(_ durability: Durability, lockMilliseconds: Int, usual: Int) -> [String] {
         let limit = "SET LOCAL lock_timeout = \(Self.rounded(lockMilliseconds))"
-        var statements = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE"]
+        var statements = [
+            "BEGIN ISOLATION LEVEL \(self == .row ? "READ COMMITTED" : "SERIALIZABLE"), READ WRITE"
+        ]
         if lockMilliseconds < usual, self != .alone { statements.append(limit) }
         // Relaxed: a crash of the server may lose the last few tenths of a second; a crash of this
         // process loses nothing.
@@ -54,7 +61,7 @@ enum Turn {
                 "LOCK TABLE \(Self.table) IN EXCLUSIVE MODE",
                 limit,
             ]
-        case .untold: break
+        case .untold, .row: break
         }
         return statements
     }

@@ -21,7 +21,7 @@ package struct CounterRepository: Sendable {
         account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int
     ) throws(StoreFailure) -> Int? {
         guard limit > 0 || pending > 0 else { return nil }
-        return try database.write(.relaxed) { connection throws(StoreFailure) in
+        return try database.writeRow(.relaxed) { connection throws(StoreFailure) in
             if pending > 0 {
                 try connection.count(
                     DailyCounter(accountNumber: account, day: day, kind: kind, count: pending))
@@ -39,7 +39,7 @@ package struct CounterRepository: Sendable {
 
     /// Takes back a count of `reserve`, for a message that was not accepted after all.
     package func release(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
-        try database.write(.relaxed) { connection throws(StoreFailure) in
+        try database.writeRow(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE daily_counters SET count = count - 1

@@ -435,4 +435,74 @@ struct SerializationConflictTests {
         // round of a change counts.
         #expect(repeated < 400)
     }
+
+    /// A store with one account, and a further process on it.
+    private static func counting() throws -> (test: TestStore, other: Store, account: Int64) {
+        let test = try TestStore(try #require(Engine.postgres))
+        let schema = try #require(try test.database.value("SELECT current_schema()", String.self))
+        let database = try PostgresDatabase(
+            url: try #require(PostgresServer.shared).url(of: schema))
+        let account = try test.store.teams.team("juice").number
+        let user: Int64 = try test.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.inserted(
+                "INSERT INTO users (handle, created_at) VALUES ('counted', 1) RETURNING id")
+        }
+        let number: Int64 = try test.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.inserted(
+                """
+                INSERT INTO accounts (team_id, user_id, sub, created_at)
+                VALUES (\(account), \(user), 's.counted', 1) RETURNING id
+                """)
+        }
+        let keys = test.store.keys
+        return (
+            test, Store(database: database, keys: keys, relayDomains: ["relay.example"]), number
+        )
+    }
+
+    /// A message that is counted must not wait for a command that changes many rows alone.
+    @Test func count_duringTurnAlone_doesNotWait() throws {
+        let (test, other, account) = try Self.counting()
+        defer { try? other.database.close() }
+        try test.database.writeAlone(.durable) { connection throws(StoreFailure) in
+            // With its first statement the transaction begins, and takes the turn.
+            _ = try connection.value("SELECT 1", Int64.self)
+            for _ in 0..<3 {
+                let isCounted = try other.counters.reserve(
+                    account: account, kind: .forwarded, day: 1, limit: 3)
+                #expect(isCounted)
+            }
+            try other.counters.release(account: account, kind: .forwarded, day: 1)
+            // The turn is taken: any other change waits for it.
+            #expect(throws: StoreFailure.temporary(.busy)) {
+                try other.database.write(.durable, timeout: .milliseconds(50)) {
+                    connection throws(StoreFailure) in
+                    _ = try connection.run("UPDATE teams SET name = name WHERE id < 0")
+                }
+            }
+        }
+        #expect(try other.counters.count(account: account, kind: .forwarded, day: 1) == 2)
+    }
+
+    /// A change that read the count before another process counted must not overwrite that.
+    @Test func count_besideSerializableChangeOfIt_isNotLost() throws {
+        let (test, other, account) = try Self.counting()
+        defer { try? other.database.close() }
+        _ = try other.counters.reserve(account: account, kind: .forwarded, day: 1, limit: 100)
+        var rounds = 0
+        try test.database.write(.durable) { connection throws(StoreFailure) in
+            rounds += 1
+            let count: Int64? = try connection.value(
+                "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = 1")
+            if rounds == 1 {
+                _ = try other.counters.reserve(
+                    account: account, kind: .forwarded, day: 1, limit: 100)
+            }
+            try connection.run(
+                "UPDATE daily_counters SET count = \((count ?? 0) + 10) WHERE account_id = \(account) AND day = 1"
+            )
+        }
+        #expect(rounds == 2)
+        #expect(try other.counters.count(account: account, kind: .forwarded, day: 1) == 12)
+    }
 }

@@ -440,8 +440,11 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         case .parts:
             frame.part.defects.insert(.missingClosingBoundary)
         case .epilogue:
+            // The line break behind the closing delimiter may be the one that belongs to the outer
+            // delimiter: then there is no epilogue.
             if let epilogue = frame.part.epilogue {
-                frame.part.epilogue = epilogue.lowerBound..<max(epilogue.lowerBound, end)
+                frame.part.epilogue =
+                    epilogue.lowerBound <= end ? epilogue.lowerBound..<end : nil
             }
         // Reading stopped here. The visitor was not called for the start of this entity.
         case .header: return

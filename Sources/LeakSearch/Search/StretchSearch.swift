@@ -324,7 +324,7 @@ final class StretchSearch {
             // In octets that are not text after decoding, addresses are chance.
             guard names.countsAddresses, isText, unseen.count <= Self.addresses else { return }
             let whole = Domain.completeEnd(text, domain)
-            guard whole != nil || isShown else { return }
+            guard whole != nil || isShown && Self.isHost(text[domain]) else { return }
             let base = NameTable.base(text, NameTable.local(text, local))
             guard !base.isEmpty else { return }
             let address =
@@ -357,7 +357,8 @@ final class StretchSearch {
         let isNumber =
             last.allSatisfy { TransferReading.digit($0) != nil }
             && last.contains(where: \.isASCIIDigit)
-        return !isNumber && first.contains { $0.isASCIILetter || $0 >= 0x80 } && domain.count >= 2
+        return !isNumber && !FileEndings.contains(last)
+            && first.contains { $0.isASCIILetter || $0 >= 0x80 } && domain.count >= 2
     }
 
     /// Whether an address at a relay domain is the one that the team knows; nil for other domains.

@@ -418,8 +418,10 @@ struct AddressFinder {
             found.append(End(end: whole.upperBound, isComplete: true))
             if whole == labels[labels.count - 1] { return found }
         }
-        // `home.exampleTel`, `home.example-Adresse`, `home.example2026`.
         let glued = labels[labels.count - 1]
+        // `icon@2x.png`: no host has such a name.
+        if FileEndings.contains(units[glued]) { return found }
+        // `home.exampleTel`, `home.example-Adresse`, `home.example2026`.
         if let length = Self.topLevel(before: units[glued]) {
             found.append(End(end: glued.lowerBound + length, isComplete: true))
         }

@@ -5,9 +5,9 @@ import Support
 /// One of eight classes of return paths: the class is the last character of the local part, four of
 /// the 32 characters of base32 each.
 ///
-/// The form of an address does not change with it: the nonce is chosen so that the local part ends in
-/// such a character. So a return path shows a reader the identity, which the address of the sending host
-/// shows anyway, and nothing about the team.
+/// The form of an address does not change with it: the nonce is chosen so that the local part ends
+/// in such a character. So a return path shows a reader the identity, which the address of the
+/// sending host shows anyway, and nothing about the team.
 package struct OutgoingClass: Sendable, Hashable {
     /// Classes there are.
     package static let count = 8

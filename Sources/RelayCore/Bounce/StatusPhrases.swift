@@ -201,6 +201,12 @@ enum StatusPhrases {
         "policies", "message content", "content reject", "content filter", "relaying denied",
         "relay denied",
         "relay access denied", "relaying not", "relay not permitted",
+        "frequency limited", "rbl:", "rejected rbl", "uceprotect", "surbl", "spamhaus", "access denied",
+        "exceeded the maximum number of messages", "messages per hour", "recipient limit",
+        "mail volume", "abuse", "administrative prohibition", "mi:ipb", "sender score",
+        "reverse lookup", "ptr missing", "dns ptr", "helo/ehlo", "from your network", "tls required",
+        "bulk mail", "open relay", "ofr_506", "ip-adresse", "adresse ip", "serveur est bloqué",
+        "слишком много",
     ]
 
     /// Whether a server's text refuses the sender's host, its rate, its reputation, or the message,

@@ -307,7 +307,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 451, "4.4.5", "This host is new and sends only so much a day; try again later",
                 .warmUp, forUser: nil,
                 means:
-                    "the ceiling of `delivery.warm_up` for this day and the user's provider is reached; the log names the provider",
+                    "the ceiling of `delivery.warm_up` for this day is reached, or the team's half of it if other teams send too",
                 remedy:
                     "nothing: the sender retries, and the ceiling rises each day (UTC). `postern status` shows how often mail waits"
             )

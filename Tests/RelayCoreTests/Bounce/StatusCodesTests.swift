@@ -22,6 +22,13 @@ import Testing
         "550 5.0.0 Message rejected as spam",
         "550 5.1.1 jane@home.example rejected by local policy",
         "550 5.2.1 Sending rate of your IP is too high: throttled",
+        "550 5.1.1 Connection frequency limited", "550 5.1.1 rejected RBL: cbl.abuseat.example",
+        "550 5.1.1 refused by SURBL", "550 5.1.1 Recipient address rejected: Access denied",
+        "550 5.1.1 You have exceeded the maximum number of messages per hour",
+        "550 5.1.1 Mail volume exceeds limits", "550 5.1.1 abuse detected",
+        "550 5.1.1 Administrative prohibition", "550 5.1.1 DNS PTR missing",
+        "550 5.1.1 low sender score", "550 5.1.1 looks like bulk mail",
+        "550 5.1.1 Ihre IP-Adresse ist nicht erlaubt", "550 5.1.1 слишком много писем",
     ])
     func understood_codeOfAMailboxBesideAnObjectionToTheSender_isARefusal(text: String) throws {
         #expect(try Self.understood(text) == "5.7.1")

@@ -42,9 +42,9 @@ struct UserExportSection: Sendable {
     }
 
     /// All sections of the user with this number and identifier.
-    /// - Parameter oldest: if a confidential hold keeps data of the user: the earliest time (seconds
-    ///   since 1970) that the retention of a kind allows. Older rows would show that there is a
-    ///   hold.
+    /// - Parameter oldest: the earliest time (seconds since 1970) that the retention of a kind
+    ///   allows, if a confidential hold keeps data of the user. Older rows would show that there is
+    ///   a hold.
     static func all(
         user: Int64, id: String, oldest: ((DataClass) -> Int64)? = nil
     ) -> [UserExportSection] {

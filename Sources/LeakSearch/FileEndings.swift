@@ -2,8 +2,8 @@
 
 import Support
 
-/// The endings of common files. None is a top-level domain: what ends so behind an at sign is a file
-/// (`icon@2x.png`), and no address.
+/// The endings of common files. None is a top-level domain: what ends so behind an at sign is a
+/// file (`icon@2x.png`), and no address.
 package enum FileEndings {
     package static let all = [
         "png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "tiff", "heic", "avif", "pdf", "doc",

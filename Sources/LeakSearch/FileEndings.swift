@@ -7,7 +7,8 @@ import Support
 package enum FileEndings {
     package static let all = [
         "png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "tiff", "heic", "avif", "pdf", "doc",
-        "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "rtf", "txt", "csv", "tsv", "json",
+        "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp", "rtf", "txt", "csv", "tsv",
+        "json",
         "yaml", "yml", "xml", "html", "htm", "css", "js", "tsx", "jsx", "mp3", "mp4", "wav", "avi",
         "jar", "exe", "dll", "gz", "tgz", "bz2", "tar", "rar", "swift", "cpp",
     ]

@@ -158,6 +158,11 @@ enum WordReading {
         }
     }
 
+    /// Whether a word does not belong to a language.
+    static func looksLikeLocalPart(_ text: Reading.View, _ word: Range<Int>) -> Bool {
+        classes.withUnsafeBufferPointer { looksLikeLocalPart(text, word, $0) }
+    }
+
     /// Whether a word does not belong to a language: with a digit or a separator, or if it cannot
     /// be pronounced.
     @inline(__always)

@@ -6,6 +6,10 @@ import Support
 enum WordReading {
     /// Minimum and maximum octets of a local part that is searched for alone.
     private static let lengths = 6...64
+    /// Schemes of links to hosts that anyone can open.
+    private static let webSchemes: [StaticString] = [
+        "http", "https", "ftp", "ftps", "ws", "wss", "webcal", "git", "svn",
+    ]
     /// More consonants in a row than any word has.
     private static let unspeakable = 6
 
@@ -81,8 +85,11 @@ enum WordReading {
             if next == UInt8(ascii: ":"),
                 text.holds("://", at: index) || text.holds(#":\/\/"#, at: index)
             {
-                // `file:` leads to a path on a machine, not to a host.
-                isInLink = run.count != 4 || !text.holds("file", at: start)
+                // `file:` and `smb:` lead to a path on a machine, not to a host of others.
+                isInLink = webSchemes.contains {
+                    run.count >= $0.utf8CodeUnitCount
+                        && text.holds($0, at: index - $0.utf8CodeUnitCount)
+                }
             } else if !hasSlash,
                 octet == UInt8(ascii: "w") && run.count >= 4 && text.holds("www.", at: start)
                     || next == UInt8(ascii: "/") && Domain.isComplete(text, run)

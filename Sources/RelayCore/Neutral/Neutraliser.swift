@@ -385,7 +385,8 @@ final class Neutraliser {
                 in: buffer,
                 mayHold: { $0.contains(UInt8(ascii: "@")) || $0.contains(UInt8(ascii: "%")) }
             ) {
-                content, _ in
+                decoded, _ in
+                let content = GoogleShortForm.expanded(decoded) ?? decoded
                 let edits = edits(
                     of: content, syntax: .plain, isAttribution: false, depth: depth + 1)
                 return edits.isEmpty ? nil : edits.applied(to: content)

@@ -73,6 +73,28 @@ import Testing
                 == "<p>Hello, see \(form.sent)</p>")
     }
 
+    /// The ids of Google's calendar name a user of gmail.com as `LOCAL@m`.
+    @Test(arguments: ["abc123def456 ", "abc123def4567 ", "abc123def45678 "])
+    func calendarID_namesTheInboxInShortForm_isRewritten(_ event: String) throws {
+        let id = Data("\(event)k77x.anna42@m".utf8).base64EncodedString().replacing("=", with: "")
+        let link = "https://calendar.google.com/calendar/event?eid="
+        for (text, type) in [
+            ("See \(link)\(id) there", "text/plain"),
+            ("<a href=\"\(link)\(id)\">x</a>", "text/html"),
+        ] {
+            let said = try Self.said(text, type: type, inbox: "k77x.anna42@gmail.com")
+            let sent = try #require(said.split(separator: "eid=").last).prefix {
+                $0.isLetter || $0.isNumber
+            }
+            let padded = sent + String(repeating: "=", count: (4 - sent.utf8.count % 4) % 4)
+            let decoded = String(
+                decoding: try #require(Data(base64Encoded: String(padded))), as: UTF8.self)
+            #expect(decoded == "\(event)annarelay2@relay.example", "\(said)")
+            // Another user's stays.
+            #expect(try Self.said(text, type: type, inbox: "other.k77x@gmail.com") == text)
+        }
+    }
+
     /// Paths in quoted text, of which no part stays.
     @Test(arguments: [
         #"C:\Documents and Settings\anna.berg\Desktop"#, #"C:\Program Files (x86)\anna.berg\x"#,

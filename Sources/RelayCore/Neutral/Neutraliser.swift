@@ -241,6 +241,7 @@ final class Neutraliser {
         }
         var finder = AddressFinder(window, of: text, lens: lens)
         finder.forEach(in: range) { candidate in
+            if candidate.isSplit { return }
             if let relay = ours(candidate, window, text, lens, syntax) {
                 finds.append(
                     relay.replacement == nil

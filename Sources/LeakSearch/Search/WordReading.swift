@@ -86,10 +86,13 @@ enum WordReading {
                 text.holds("://", at: index) || text.holds(#":\/\/"#, at: index)
             {
                 // `file:` and `smb:` lead to a path on a machine, not to a host of others.
-                isInLink = webSchemes.contains {
-                    run.count >= $0.utf8CodeUnitCount
-                        && text.holds($0, at: index - $0.utf8CodeUnitCount)
-                }
+                // Within another link, they belong to that.
+                isInLink =
+                    isInLink
+                    || webSchemes.contains {
+                        run.count >= $0.utf8CodeUnitCount
+                            && text.holds($0, at: index - $0.utf8CodeUnitCount)
+                    }
             } else if !hasSlash,
                 octet == UInt8(ascii: "w") && run.count >= 4 && text.holds("www.", at: start)
                     || next == UInt8(ascii: "/") && Domain.isComplete(text, run)

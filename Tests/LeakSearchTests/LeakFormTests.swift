@@ -283,4 +283,55 @@ import Testing
             #expect(LeakFixture.verdict([.file(octets)]) == .file(7), "\(octet)")
         }
     }
+
+    // MARK: Local parts and addresses of the relay in files
+
+    /// Names of members, as archives and other binary files have them.
+    @Test(arguments: [
+        "Users/jane.k77x/a.txt", "home/jane.k77x/a.txt", #"C:\Users\jane.k77x\clip.xml"#,
+        "/home/jane.k77x/a", "\u{3}/Users/jane.k77x/a", "/Users/jane.k77x", "home/Jane.K77X",
+    ])
+    func file_binary_namesAFolderOfTheUser_isFound(_ path: String) {
+        #expect(LeakFixture.verdict([.file(Self.binary(path))]) == .file(7))
+    }
+
+    @Test(arguments: [
+        "home/jane.k77xy/a.txt", "x/jane.k77/a.txt", "jane.k77x", "ajane.k77x/b", "/jane.k77x",
+    ])
+    func file_binary_otherFolder_isNotFound(_ path: String) {
+        #expect(LeakFixture.verdict([.file(Self.binary(path))]) == .clean)
+    }
+
+    @Test(arguments: [265, 297]) func file_tar_isOwnedByTheUser_isFound(field: Int) {
+        func header(_ owner: String) -> [UInt8] {
+            var octets = [UInt8](repeating: 0, count: 512)
+            for (at, text) in [(0, "a.txt"), (257, "ustar"), (263, "00"), (field, owner)] {
+                octets.replaceSubrange(at..<(at + text.utf8.count), with: text.utf8)
+            }
+            return octets
+        }
+        let content = [UInt8](repeating: 0, count: 4_096)
+        #expect(LeakFixture.verdict([.file(header("jane.k77x") + content)]) == .file(7))
+        #expect(LeakFixture.verdict([.file(content + header("jane.k77x") + content)]) == .file(7))
+        #expect(LeakFixture.verdict([.file(header("other.k77x") + content)]) == .clean)
+    }
+
+    /// The user's address at another team.
+    @Test func file_otherAddressOfTheRelay_isFound() {
+        for text in ["to dmmxyr2pup@relay.example now", "dmmxyr2pup+x@relay.example"] {
+            #expect(LeakFixture.file(text) == .file(7), "\(text)")
+            #expect(LeakFixture.verdict([.file(Self.binary(text))]) == .file(7), "\(text)")
+        }
+        for text in [
+            LeakFixture.relayAddress, "postmaster@relay.example", "dmmxyr2pup@relay.example.com",
+            "dmmxyr2pup@other.example",
+        ] {
+            #expect(LeakFixture.file("to \(text) now") == .clean, "\(text)")
+        }
+    }
+
+    private static func binary(_ text: String) -> [UInt8] {
+        let noise = (0..<64).map { UInt8($0 % 8 + 1) }
+        return noise + [0] + LeakFixture.octets(text) + [0] + noise
+    }
 }

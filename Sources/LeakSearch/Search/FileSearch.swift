@@ -46,7 +46,13 @@ final class OctetFeeder: StreamSearch {
     }
 
     private func look(upTo end: Int) {
-        search.search(held[..<end], Self.isBinary(held) ? .binary : .file, isMarkup: false)
+        let isBinary = Self.isBinary(held)
+        search.search(held[..<end], isBinary ? .binary : .file, isMarkup: false)
+        if search.isFoundInFile() { isFound = true }
+        guard isBinary, !isFound else { return }
+        let owners = TarOwners.find(in: held[..<end])
+        guard !owners.isEmpty else { return }
+        search.search(owners[...], .file, isMarkup: false)
         if search.isFoundInFile() { isFound = true }
     }
 
@@ -67,6 +73,29 @@ final class OctetFeeder: StreamSearch {
             }
             return odd > sample / 32 || nuls > sample / 2 + 1
         }
+    }
+}
+
+/// The names of users and groups in the headers of tar archives (POSIX.1-2017, ustar).
+enum TarOwners {
+    private static let magic = Array("ustar".utf8)
+    /// The field of the user begins so many octets after the start of the magic; the group follows.
+    private static let offset = 8
+    private static let length = 32
+
+    /// The names of all headers in a window, one a line, each once.
+    static func find(in octets: ArraySlice<UInt8>) -> [UInt8] {
+        var names: Set<[UInt8]> = []
+        var index = octets.startIndex
+        while let start = octets[index...].firstIndex(of: magic[0]) {
+            index = start + 1
+            guard octets[start...].starts(with: magic) else { continue }
+            for field in 0..<2 {
+                let name = octets[start...].dropFirst(offset + field * length).prefix(length)
+                names.insert(Array(name.prefix { $0 != 0 }))
+            }
+        }
+        return Array(names.joined(separator: [0x0A]))
     }
 }
 

@@ -32,6 +32,7 @@ final class StretchSearch {
     private let signs: [UInt8]
     private static let mark: UInt8 = 1
     private static let anchor: UInt8 = 2
+    private static let slash: UInt8 = 4
     private let memory: SearchMemory
     private var unseen: Set<[UInt8]> = []
     private var seenWords: Set<[UInt8]> = []
@@ -72,6 +73,7 @@ final class StretchSearch {
         for anchor in names.tokens?.anchors ?? [] {
             if let first = anchor.first { signs[Int(first)] |= Self.anchor }
         }
+        for octet in "/\\".utf8 { signs[Int(octet)] |= Self.slash }
         self.signs = signs
     }
 
@@ -209,8 +211,10 @@ final class StretchSearch {
     ) {
         var addresses = AddressReading(text)
         var candidates = 0
-        let wanted =
+        var wanted =
             subject == .neutral || names.tokens == nil ? Self.mark : Self.mark | Self.anchor
+        // The words of text are examined anyway.
+        if subject == .binary, depth == 0 { wanted |= Self.slash }
         signs.withUnsafeBufferPointer { signs in
             for index in range {
                 let sign = signs[Int(text[index])] & wanted
@@ -224,11 +228,16 @@ final class StretchSearch {
                                 candidate, text, isDecoded: depth > 0, isText: isText,
                                 isShown: isShown)
                         case .neutral: if isText { takeNeutral(candidate, text, isShown: isShown) }
-                        case .file: take(candidate, text, depth > 0 ? .binary : .file)
-                        case .binary: take(candidate, text, .binary)
+                        case .file:
+                            take(candidate, text, depth > 0 ? .binary : .file)
+                            takeRelay(candidate, text)
+                        case .binary:
+                            take(candidate, text, .binary)
+                            takeRelay(candidate, text)
                         }
                     }
                 }
+                if sign & Self.slash != 0 { takeFolder(after: index, text) }
                 if sign & Self.anchor != 0 { takeAnchor(at: index, text) }
             }
         }
@@ -303,6 +312,45 @@ final class StretchSearch {
                 isFound = true
             }
         }
+    }
+
+    /// Another address of the relay in a file: it has the form of one that was made at random.
+    private func takeRelay(_ candidate: AddressReading.Candidate, _ text: Reading.View) {
+        guard candidate.form == .at else { return }
+        candidate.forEach { run, domain in
+            guard isAtRelay(text, run, domain) == false else { return }
+            let local = NameTable.base(text, NameTable.local(text, run))
+            if local.count == Self.relayLocal(names).count, Base32.isEncoded(text[local]),
+                WordReading.looksLikeLocalPart(text, local)
+            {
+                isFound = true
+            }
+        }
+    }
+
+    private static func relayLocal(_ names: LeakNames) -> ArraySlice<UInt8> {
+        names.relayAddress.prefix { $0 != UInt8(ascii: "@") }
+    }
+
+    /// A folder of a path in binary data, as in the names of the members of archives, that is the
+    /// bare local part: `Users/jane.k77x/a.txt`.
+    /// - Parameter slash: the index of the separator before it.
+    private func takeFolder(after slash: Int, _ text: Reading.View) {
+        var end = slash + 1
+        while end < text.count, end - slash <= AddressReading.maximumLocal,
+            text.gaps[end] == 0 || end == slash + 1, AddressReading.isOfLocal(text[end])
+        {
+            end += 1
+        }
+        let folder = (slash + 1)..<end
+        guard table.wordLengths.contains(folder.count), text.gaps[folder.lowerBound] == 0,
+            table.words.contains(Array(text[folder]))
+        else { return }
+        let isClosed =
+            end < text.count && text.gaps[end] == 0 && "/\\".utf8.contains(text[end])
+        // The path may end there if a folder of homes is before it.
+        let isHome = text.holds("users", at: slash - 5) || text.holds("home", at: slash - 4)
+        if isClosed || isHome && (end == text.count || text.gaps[end] != 0) { isFound = true }
     }
 
     private func takeTyped(

@@ -6,6 +6,10 @@ import Support
 enum WordReading {
     /// Minimum and maximum octets of a local part that is searched for alone.
     private static let lengths = 6...64
+    /// Schemes of links to hosts that anyone can open.
+    private static let webSchemes: [StaticString] = [
+        "http", "https", "ftp", "ftps", "ws", "wss", "webcal", "git", "svn",
+    ]
     /// More consonants in a row than any word has.
     private static let unspeakable = 6
 
@@ -81,8 +85,14 @@ enum WordReading {
             if next == UInt8(ascii: ":"),
                 text.holds("://", at: index) || text.holds(#":\/\/"#, at: index)
             {
-                // `file:` leads to a path on a machine, not to a host.
-                isInLink = run.count != 4 || !text.holds("file", at: start)
+                // `file:` and `smb:` lead to a path on a machine, not to a host of others.
+                // Within another link, they belong to that.
+                isInLink =
+                    isInLink
+                    || webSchemes.contains {
+                        run.count >= $0.utf8CodeUnitCount
+                            && text.holds($0, at: index - $0.utf8CodeUnitCount)
+                    }
             } else if !hasSlash,
                 octet == UInt8(ascii: "w") && run.count >= 4 && text.holds("www.", at: start)
                     || next == UInt8(ascii: "/") && Domain.isComplete(text, run)
@@ -156,6 +166,11 @@ enum WordReading {
             call(run.lowerBound..<first)
             call((last + 1)..<run.upperBound)
         }
+    }
+
+    /// Whether a word does not belong to a language.
+    static func looksLikeLocalPart(_ text: Reading.View, _ word: Range<Int>) -> Bool {
+        classes.withUnsafeBufferPointer { looksLikeLocalPart(text, word, $0) }
     }
 
     /// Whether a word does not belong to a language: with a digit or a separator, or if it cannot

@@ -36,6 +36,8 @@ struct AddressFinder {
         let isComplete: Bool
         /// Whether a complete domain was found at the same place, and is more likely.
         let isDoubtful: Bool
+        /// Whether its beginning is in the line before and may be the end of a sentence.
+        var isSplit = false
 
         /// From the first unit to the end of the last.
         var whole: Range<Int> {
@@ -125,6 +127,14 @@ struct AddressFinder {
         let ends = domains(from: mark.end)
         let hasComplete = ends.contains(where: \.isComplete)
         if needsDomain ? hasComplete : !ends.isEmpty, let run = run(endingAt: mark.start) {
+            if mark.form == .at, let end = ends.first(where: \.isComplete),
+                let split = split(run)
+            {
+                body(
+                    Candidate(
+                        form: mark.form, local: split, domain: mark.end..<end.end, run: split,
+                        isComplete: true, isDoubtful: false, isSplit: true))
+            }
             for end in ends where !needsDomain || end.isComplete {
                 let isQuoted = end.end < units.count && units[end.end] == UInt8(ascii: "'")
                 for local in locals(run, of: mark, isQuoted: isQuoted) {
@@ -195,7 +205,16 @@ struct AddressFinder {
         let from = window.end(unit - 1)
         var index = from
         while index > 0, from - index < Self.longLine, text[index - 1] != 0x0A { index -= 1 }
-        return from - index >= Self.longLine
+        return from - index >= Self.longLine || isInLink(index..<from)
+    }
+
+    /// Whether the last word of a line is a link, which programs also break in short lines.
+    private func isInLink(_ line: Range<Int>) -> Bool {
+        var start = line.upperBound
+        while start > line.lowerBound, text[start - 1] > 0x20 { start -= 1 }
+        return (start..<line.upperBound).contains {
+            text[$0] == UInt8(ascii: ":") && text[$0...].starts(with: "://".utf8)
+        }
     }
 
     /// The octets of a dot-atom, or of a quoted string, directly before a separator.
@@ -228,6 +247,26 @@ struct AddressFinder {
             steps += 1
         }
         return start < end ? start..<end : nil
+    }
+
+    /// A local part of which the line before this run has the beginning: `jane.`, `k77x@`. A
+    /// sentence may also end there, so that quoted text stays.
+    private mutating func split(_ run: Range<Int>) -> Range<Int>? {
+        let first = run.lowerBound
+        guard first > 1, first < units.count, Self.isOfLocal(units[first]),
+            window.separators[first] & DecodedWindow.lineBreak != 0,
+            window.separators[first] & DecodedWindow.space == 0,
+            units[first - 1] == UInt8(ascii: ".")
+        else { return nil }
+        var start = first - 1
+        while start > 0, first - start < Self.maximumLocal, !isApart(start),
+            Self.isOfLocal(units[start - 1])
+        {
+            start -= 1
+            steps += 1
+        }
+        while start < first - 1, Self.isTrimmed(units[start]) { start += 1 }
+        return start < first - 1 ? start..<run.upperBound : nil
     }
 
     /// The octets of a dot-atom (RFC 5322 section 3.2.3).
@@ -322,6 +361,9 @@ struct AddressFinder {
             found.append((dash + 1)..<run.upperBound)
         }
         if let end = colourEnd(start), !trimmed(end).isEmpty { found.append(trimmed(end)) }
+        if mark.form == .at, let end = labelEnd(start, before: run.upperBound) {
+            found.append(end..<run.upperBound)
+        }
         guard Self.beginsGlue[Int(units[start])] else { return found }
         for glue in Self.glues where run.upperBound - start >= glue.count + Self.shortestGlued {
             guard units[start...].starts(with: glue) else { continue }
@@ -331,6 +373,47 @@ struct AddressFinder {
             break
         }
         return found
+    }
+
+    /// The end of other text directly before a local part: `2026_`, `scan_`, `Rechnung-`,
+    /// `Tel.0123456`, and the charset and language of RFC 2231, `utf-8''`. What is left must have
+    /// a dot or a digit, so that `first_last` and `jean-luc` are one local part.
+    private func labelEnd(_ start: Int, before end: Int) -> Int? {
+        var found: Int?
+        var digits = 0
+        for index in start..<end {
+            let octet = units[index]
+            let isNumber = digits >= Self.mostDigits
+            digits = octet.isASCIIDigit ? digits + 1 : 0
+            if octet == UInt8(ascii: "_") || isNumber && octet.isASCIILetter {
+                found = octet.isASCIILetter ? index : index + 1
+            } else if octet == UInt8(ascii: "'"), index > start, units[index - 1] == octet {
+                found = index + 1
+            } else if octet == UInt8(ascii: "-"), found == nil, isLabel(start..<index) {
+                found = index + 1
+            } else {
+                continue
+            }
+            break
+        }
+        guard let found, end - found >= Self.shortestGlued,
+            units[found].isASCIIAlphanumeric || units[found] >= 0x80,
+            units[found..<end].contains(where: { $0 == UInt8(ascii: ".") || $0.isASCIIDigit })
+        else { return nil }
+        return found
+    }
+
+    /// Digits in a row that are a number and not part of a name.
+    private static let mostDigits = 5
+
+    /// Whether units are a number, or a word that begins with a capital letter before a name that
+    /// does not.
+    private func isLabel(_ word: Range<Int>) -> Bool {
+        func isUpper(_ unit: Int) -> Bool { (0x41...0x5A).contains(text[window.start(unit)]) }
+        guard word.count > 2, word.upperBound + 1 < units.count else { return false }
+        if units[word].allSatisfy(\.isASCIIDigit) { return true }
+        return units[word].allSatisfy { $0.isASCIILetter || $0 >= 0x80 }
+            && isUpper(word.lowerBound) && !isUpper(word.upperBound + 1)
     }
 
     /// The end of a terminal colour code, `ESC [ 1 m`, with its number before a unit or at it.
@@ -415,6 +498,13 @@ struct AddressFinder {
             last -= 1
         }
         if let whole = labels[1...last].last(where: { TopLevelDomains.contains(units[$0]) }) {
+            // `home.example.Am Montag`
+            if whole.lowerBound > labels[1].lowerBound, whole == labels[last],
+                TopLevelDomains.contains(units[labels[last - 1]]),
+                Self.beginsSentence(whole.lowerBound, window, text)
+            {
+                found.append(End(end: labels[last - 1].upperBound, isComplete: true))
+            }
             found.append(End(end: whole.upperBound, isComplete: true))
             if whole == labels[labels.count - 1] { return found }
         }
@@ -431,6 +521,16 @@ struct AddressFinder {
             found.append(End(end: end, isComplete: false))
         }
         return found
+    }
+
+    /// Whether a label, after text in lower case and a dot, begins with a capital letter and
+    /// continues in lower case: people forget the space between two sentences.
+    static func beginsSentence(
+        _ label: Int, _ window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        func isUpper(_ unit: Int) -> Bool { (0x41...0x5A).contains(text[window.start(unit)]) }
+        guard label > 1, label + 1 < window.octets.count else { return false }
+        return isUpper(label) && !isUpper(label - 2) && !isUpper(label + 1)
     }
 
     /// Whether a label is a number, as in the Content-IDs that Outlook writes.

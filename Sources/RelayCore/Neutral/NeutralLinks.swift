@@ -39,7 +39,8 @@ struct NeutralLinks {
                 end = reference?.scalar == 0x3A ? scheme(colon: index..<reference!.end) : nil
             case UInt8(ascii: "w"), UInt8(ascii: "W"): end = www(at: index)
             case UInt8(ascii: "\\"): end = network(at: index)
-            case UInt8(ascii: "/"), UInt8(ascii: "~"), UInt8(ascii: "%"): end = home(at: index)
+            case UInt8(ascii: "/"), UInt8(ascii: "~"), UInt8(ascii: "%"), UInt8(ascii: "."):
+                end = home(at: index)
             default: end = nil
             }
             index = max(index + 1, end ?? 0)
@@ -287,13 +288,15 @@ struct NeutralLinks {
 
     private static let homes = [
         "/Users/", "/home/", "/root/", "/var/folders/", "/private/", "/mnt/c/Users/", "/Volumes/",
-        "~/", "%USERPROFILE%",
-        "%APPDATA%",
+        "~/", "%USERPROFILE%", "%APPDATA%", "/export/home/", "/media/", "/cygdrive/", "/mnt/",
+        "/var/mail/", "/var/spool/mail/", "/run/user/", "/run/media/", "/usr/home/",
+        "../Users/", "../home/",
     ].map { Array($0.utf8) }
 
     private mutating func home(at index: Int) -> Int? {
         guard
             index == 0 || text[index - 1] <= 0x20 || "\"'(=:>,".utf8.contains(text[index - 1])
+                || text[index] == UInt8(ascii: ".") && text[index - 1] == UInt8(ascii: "/")
                 || !isMarkup && text[index - 1] == 0x3C,
             let prefix = Self.homes.first(where: {
                 text[index...].prefix($0.count).equalsIgnoringASCIICase($0)
@@ -340,16 +343,25 @@ struct NeutralLinks {
         return end
     }
 
-    /// Whether a single space belongs to a path: another backslash is in the word after it.
+    /// Words of the name of a folder, as in `Documents and Settings`.
+    private static let folderWords = 3
+
+    /// Whether a single space belongs to a path: another backslash is in one of the next words, and
+    /// no mark that ends a sentence or begins another path is before it.
     private func continuesPath(_ space: Int) -> Bool {
         guard text[space] == 0x20, space + 1 < text.count, text[space + 1] > 0x20 else {
             return false
         }
+        var words = 1
         var index = space + 1
-        while index < text.count, index - space < 64, text[index] > 0x20,
-            !"<>|\"".utf8.contains(text[index])
-        {
-            if text[index] == UInt8(ascii: "\\") { return true }
+        while index < text.count, index - space < 64, !"<>|\",;:!?".utf8.contains(text[index]) {
+            if text[index] == UInt8(ascii: "\\") { return text[index - 1] > 0x20 }
+            if text[index] <= 0x20 {
+                words += 1
+                guard text[index] == 0x20, text[index - 1] > 0x20,
+                    text[index - 1] != UInt8(ascii: "."), words <= Self.folderWords
+                else { return false }
+            }
             index += 1
         }
         return false

@@ -241,6 +241,7 @@ final class Neutraliser {
         }
         var finder = AddressFinder(window, of: text, lens: lens)
         finder.forEach(in: range) { candidate in
+            if candidate.isSplit { return }
             if let relay = ours(candidate, window, text, lens, syntax) {
                 finds.append(
                     relay.replacement == nil
@@ -385,7 +386,8 @@ final class Neutraliser {
                 in: buffer,
                 mayHold: { $0.contains(UInt8(ascii: "@")) || $0.contains(UInt8(ascii: "%")) }
             ) {
-                content, _ in
+                decoded, _ in
+                let content = GoogleShortForm.expanded(decoded) ?? decoded
                 let edits = edits(
                     of: content, syntax: .plain, isAttribution: false, depth: depth + 1)
                 return edits.isEmpty ? nil : edits.applied(to: content)

@@ -199,6 +199,7 @@ final class DecodedWindow {
                 {
                     return index
                 }
+                if mark == 0x25, brokenEscape(text, index, text.count) != nil { return index }
                 if mark == 0x3D, softBreak(text, index, text.count) > 0 { return index }
             }
             index += 1
@@ -232,12 +233,34 @@ final class DecodedWindow {
         if prefix != 0 {
             while at + 3 < to, at - index < 9, text[at] == 0x32, text[at + 1] == 0x35 { at += 2 }
         }
+        if prefix != 0, let escape = Self.brokenEscape(text, index, to) {
+            append(UInt8(ascii: "@"), index, escape - index)
+            return escape - index
+        }
         guard at + 1 < to, let high = text[at].hexValue, let low = text[at + 1].hexValue else {
             append(text[index], index, 1)
             return 1
         }
         appendScalar(UInt32(high << 4 | low), index, at + 2 - index, isOctet: true)
         return at + 2 - index
+    }
+
+    /// The index after `%40` in which a program broke the line; nil for anything else.
+    private static func brokenEscape(
+        _ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int
+    ) -> Int? {
+        var at = index + 1
+        var isBroken = false
+        for digit in [UInt8(ascii: "4"), UInt8(ascii: "0")] {
+            if !isBroken, at < to, text[at] == 0x0D || text[at] == 0x0A {
+                isBroken = true
+                if text[at] == 0x0D, at + 1 < to, text[at + 1] == 0x0A { at += 1 }
+                at = skipQuoting(text, at + 1, to)
+            }
+            guard at < to, text[at] == digit else { return nil }
+            at += 1
+        }
+        return isBroken ? at : nil
     }
 
     /// The marks of addresses that may be written after a backslash.

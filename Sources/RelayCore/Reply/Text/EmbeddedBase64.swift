@@ -5,6 +5,31 @@ import InternetMessage
 import LeakSearch
 import Support
 
+/// Addresses in the short form of the ids of Google's calendar: `jane@m` is `jane@gmail.com`, and
+/// `x@g` is a calendar of a group.
+enum GoogleShortForm {
+    private static let domain = Array("gmail.com".utf8)
+
+    /// A decoded text with each `@m` at the end of a word in its long form; nil if it has none.
+    static func expanded(_ octets: [UInt8]) -> [UInt8]? {
+        guard octets.count < longest else { return nil }
+        var output: [UInt8] = []
+        var copied = 0
+        for index in octets.indices.dropFirst().dropLast()
+        where octets[index] == UInt8(ascii: "@") && octets[index + 1] == UInt8(ascii: "m")
+            && octets[index - 1] > 0x20
+            && (index + 2 == octets.count || octets[index + 2] <= 0x20)
+        {
+            output += octets[copied...index] + domain
+            copied = index + 2
+        }
+        return copied == 0 ? nil : output + octets[copied...]
+    }
+
+    /// Such an id is short.
+    private static let longest = 1_024
+}
+
 /// Finds runs of base64 in a text and rewrites them. Keeps its memory between texts. Not
 /// thread-safe: make one for each level of nesting.
 final class EmbeddedBase64 {

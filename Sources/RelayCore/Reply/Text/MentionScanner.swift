@@ -1,6 +1,7 @@
 // Finds mentions of hidden and reverse addresses in one window of text, and their replacements.
 
 import InternetMessage
+import LeakSearch
 import Support
 
 /// The syntax in which replacements must be written.
@@ -98,17 +99,39 @@ final class MentionScanner {
             return (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet)
         }
 
-        /// Whether no letter, digit or joining mark follows that would make the domain longer.
+        /// Whether a relay domain ends here, and does not continue to a longer domain that exists.
+        /// Other letters after it are text without its space: `relay.exampleTel`.
         func domainEnds(at end: Int) -> Bool {
-            guard end < window.octets.count, !hasGap(end) else { return true }
-            if isAlphanumeric(end) { return false }
-            if syntax == .fileName { return true }
-            if window.octets[end] == UInt8(ascii: "_") { return false }
-            let joins =
-                window.octets[end] == UInt8(ascii: ".") || window.octets[end] == UInt8(ascii: "-")
-            return
-                !(joins && end + 1 < window.octets.count && !hasGap(end + 1)
-                && isAlphanumeric(end + 1))
+            let units = window.octets
+            guard end < units.count, !hasGap(end) else { return true }
+            var first = end
+            while first > 0, !hasGap(first), isAlphanumeric(first - 1) { first -= 1 }
+            var stop = end
+            while stop < units.count, stop - end < AddressFinder.maximumDomain, !hasGap(stop),
+                isOfDomain(units[stop])
+            {
+                stop += 1
+            }
+            if syntax == .fileName { return stop == end || !isAlphanumeric(end) }
+            // The labels of which the last octets come after the domain.
+            var start = first
+            while start < stop {
+                let next = units[start..<stop].firstIndex(of: UInt8(ascii: ".")) ?? stop
+                var name = next
+                while name > start, units[name - 1] == UInt8(ascii: "-") { name -= 1 }
+                if next > end, TopLevelDomains.contains(units[start..<name]),
+                    start <= end || !AddressFinder.beginsSentence(start, window, text)
+                {
+                    return false
+                }
+                start = next + 1
+            }
+            return true
+        }
+
+        private func isOfDomain(_ octet: UInt8) -> Bool {
+            octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: ".")
+                || octet == UInt8(ascii: "-")
         }
     }
 
@@ -116,9 +139,15 @@ final class MentionScanner {
 
     private func ours(_ view: View, _ domain: Range<Int>, _ name: String, _ edits: inout [TextEdit])
     {
+        reversed(view, domain, &edits)
+        joined(view, domain, &edits)
         guard view.domainEnds(at: domain.upperBound),
             let separator = Separator(before: domain.lowerBound, in: view.window)
         else {
+            return
+        }
+        if separator.isAtSign, let quoted = quotedRun(view, endingAt: separator.start) {
+            replaceQuoted(quoted, view, domain, name, &edits)
             return
         }
         var others: Range<Int>?
@@ -161,16 +190,98 @@ final class MentionScanner {
             }
         }
         // A token of any other user: otherwise two teams could find out that they have the same
-        // user. `x=relay.example` and words before `at relay.example` are not tokens.
-        guard let others, separator.isAtSign,
-            let first = others.first(where: {
-                view.isAlphanumeric($0) || view.window.octets[$0] >= 0x80
-            })
+        // user. `x=relay.example` and words before `at relay.example` are no addresses, unless they
+        // look like one.
+        guard let others,
+            let first = separator.isAtSign
+                ? others.first(where: {
+                    view.isAlphanumeric($0) || view.window.octets[$0] >= 0x80
+                }) : lastWord(view, others)
         else { return }
         edits.append(
             TextEdit(
                 range: view.source(first..<domain.upperBound),
                 replacement: NeutralMark.address(in: view.lens)))
+    }
+
+    /// The start of the last word of a run, if it has the form of a relay address that was made at
+    /// random.
+    private func lastWord(_ view: View, _ run: Range<Int>) -> Int? {
+        var start = run.upperBound
+        while start > run.lowerBound, run.upperBound - start <= relayLocal.count,
+            view.isAlphanumeric(start - 1), start == run.upperBound || !view.hasGap(start)
+        {
+            start -= 1
+        }
+        let word = start..<run.upperBound
+        return isIssued(Array(view.window.octets[word])) ? start : nil
+    }
+
+    /// Whether a word, in lower case, has the form of a relay address that was made at random, and
+    /// is no word of a language.
+    private func isIssued(_ word: [UInt8]) -> Bool {
+        word.count == relayLocal.count && word != relayLocal && Base32.isEncoded(word)
+            && LocalPartGuard(word) != .none
+    }
+
+    /// `relay.example=dmmxyr2pup`, in the return paths of SRS.
+    private func reversed(_ view: View, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
+        let units = view.window.octets
+        var end = domain.upperBound + 1
+        guard end < units.count, units[domain.upperBound] == UInt8(ascii: "="),
+            !view.hasGap(domain.upperBound)
+        else { return }
+        while end < units.count, !view.hasGap(end), view.isAlphanumeric(end) { end += 1 }
+        let word = (domain.upperBound + 1)..<end
+        guard isIssued(Array(units[word])) else { return }
+        edits.append(
+            TextEdit(
+                range: view.source(domain.lowerBound..<end),
+                replacement: NeutralMark.address(in: view.lens)))
+    }
+
+    /// `dmmxyr2pup_relay.example`, in the addresses of gateways.
+    private func joined(_ view: View, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
+        let end = domain.lowerBound - 1
+        guard end > 0, view.window.octets[end] == UInt8(ascii: "_"), !view.hasGap(end),
+            !view.hasGap(domain.lowerBound), let start = lastWord(view, 0..<end)
+        else { return }
+        edits.append(
+            TextEdit(
+                range: view.source(start..<domain.upperBound),
+                replacement: NeutralMark.address(in: view.lens)))
+    }
+
+    /// The content of a quoted local part (RFC 5321 section 4.1.2) that ends before a unit.
+    private func quotedRun(_ view: View, endingAt end: Int) -> Range<Int>? {
+        let units = view.window.octets
+        guard end > 2, units[end - 1] == UInt8(ascii: "\"") else { return nil }
+        var start = end - 1
+        while start > 0, end - start < 66, units[start - 1] != UInt8(ascii: "\"") { start -= 1 }
+        return start > 0 && start < end - 1 && units[start - 1] == UInt8(ascii: "\"")
+            ? start..<(end - 1) : nil
+    }
+
+    private func replaceQuoted(
+        _ run: Range<Int>, _ view: View, _ domain: Range<Int>, _ name: String,
+        _ edits: inout [TextEdit]
+    ) {
+        let whole = view.source((run.lowerBound - 1)..<domain.upperBound)
+        switch reader.read(
+            String(decoding: view.window.octets[run], as: UTF8.self), domain: name)
+        {
+        case .relayAddress: return
+        case .correspondent(let address):
+            let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
+            edits.append(
+                TextEdit(
+                    range: whole,
+                    replacement: written(address.localPart, view) + at
+                        + Array(address.domain.utf8), isMade: true))
+        case .hidden, .other:
+            edits.append(
+                TextEdit(range: whole, replacement: NeutralMark.address(in: view.lens)))
+        }
     }
 
     private func isRelayLocal(_ view: View, _ range: Range<Int>) -> Bool {

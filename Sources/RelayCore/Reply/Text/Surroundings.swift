@@ -218,8 +218,9 @@ struct Surroundings {
     private mutating func advance(to unit: Int) {
         while searched < unit {
             defer { searched += 1 }
-            // `file:` leads to a path on the user's own machine, not to a host.
-            guard units[searched] == UInt8(ascii: ":"), !isFileScheme(before: searched) else {
+            // `file:`, `mailbox:`, `smb:` and others lead to a path on the user's own machine or
+            // network, not to a host of other people.
+            guard units[searched] == UInt8(ascii: ":"), isWebScheme(before: searched) else {
                 continue
             }
             // JSON writes `:\/\/`.
@@ -243,9 +244,15 @@ struct Surroundings {
         }
     }
 
-    private func isFileScheme(before colon: Int) -> Bool {
-        colon >= 4 && units[(colon - 4)..<colon].elementsEqual("file".utf8)
-            && (colon == 4 || isBreak(colon - 4) || !isWord(units[colon - 5]))
+    /// Schemes of links to hosts that anyone can open. Other text may be directly before one.
+    private static let webSchemes = [
+        "http", "https", "ftp", "ftps", "ws", "wss", "webcal", "git", "svn",
+    ].map { Array($0.utf8) }
+
+    private func isWebScheme(before colon: Int) -> Bool {
+        Self.webSchemes.contains {
+            colon >= $0.count && units[(colon - $0.count)..<colon].elementsEqual($0)
+        }
     }
 
     private mutating func enter(_ host: Range<Int>, path: Int) {

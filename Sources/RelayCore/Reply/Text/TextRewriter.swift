@@ -214,7 +214,8 @@ package struct TextRewriter {
         var isMade = false
         let found = text.withUnsafeBufferPointer { text in
             scratch.base64[depth].edits(in: text, mayHold: { mayHold($0) }) {
-                content, _ in
+                decoded, _ in
+                let content = GoogleShortForm.expanded(decoded) ?? decoded
                 let edits = typedEdits(
                     content, syntax: .plain, place: place == .whole ? .typed : place,
                     depth: depth + 1)

@@ -54,7 +54,7 @@ import Testing
         list remove-list evil --yes
         retention set decisions 1000 --yes
         hold add user jane --until 90d --reason dispute
-        hold change 1 --until 80d
+        hold change 1 --until 80d --yes
         hold export 1 --reason order
         hold end 1 --yes
         user freeze jane --reason abuse --until 30d

@@ -109,7 +109,8 @@ import Testing
 
     @Test func quotedPath_beforeWords_endsAtItsSpace() throws {
         let said = try Self.said(
-            "Hello\r\n\r\nOn Fri, 21 Nov 2025, Juice wrote:\r\n> C:\\x\\a.txt, and D:\\b is new\r\n")
+            "Hello\r\n\r\nOn Fri, 21 Nov 2025, Juice wrote:\r\n> C:\\x\\a.txt, and D:\\b is new\r\n"
+        )
         #expect(said.contains("> [path], and [path] is new"), "\(said)")
     }
 }

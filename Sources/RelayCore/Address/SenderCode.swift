@@ -242,7 +242,7 @@ enum SenderCode {
         var out: [UInt8] = []
         while out.count <= maximumLength {
             let slot = number.divide(by: shares.total)
-            let (kind, step) = shares.find(slot)
+            guard let (kind, step) = shares.find(slot) else { return nil }
             number.multiply(by: step.share, adding: slot - step.start)
             let member = Int(number.divide(by: memberCount(kind)))
             shares.add(kind)
@@ -256,7 +256,9 @@ enum SenderCode {
                 guard member < recipient.count else { return nil }
                 out += recipient[member]
             case .word: out += words[member]
-            default: out.append(octets[kind]![member])
+            default:
+                guard let members = octets[kind], member < members.count else { return nil }
+                out.append(members[member])
             }
         }
         return nil
@@ -282,7 +284,7 @@ enum SenderCode {
         }
 
         /// - Parameter slot: below `total`.
-        func find(_ slot: UInt32) -> (Class, Step) {
+        func find(_ slot: UInt32) -> (Class, Step)? {
             var start: UInt32 = 0
             for kind in Class.allCases {
                 let share = counts[kind.rawValue]
@@ -291,7 +293,7 @@ enum SenderCode {
                 }
                 start += share
             }
-            preconditionFailure("a slot beyond the total")
+            return nil
         }
 
         mutating func add(_ kind: Class) {

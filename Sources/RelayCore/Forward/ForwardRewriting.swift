@@ -13,6 +13,10 @@ struct ForwardRewriting {
     /// Whether nothing proves that the team wrote the fields of this name. Anyone could have added
     /// one to a signed message and sent that message again.
     private let isUnproved: (String) -> Bool
+    /// What was found for a name in lower case. Each look reads the signatures.
+    private var proofs: [[UInt8]: Bool] = [:]
+    /// Names beyond this number count as unproved. Ordinary mail has some ten.
+    private static let maximumProofs = 64
     private var legal = LegalFields(HeaderSection())
     /// Addresses that do not fit their tokens, by token. Store them before the mail leaves.
     private(set) var toStore: [String: StoredAddress] = [:]
@@ -74,10 +78,10 @@ struct ForwardRewriting {
         for (index, field) in header.fields.enumerated() {
             if let name = unprovedName(of: field) {
                 edits.edits[index] = .remove
-                reasons.append(
-                    RelayReason(
-                        .fieldUnsigned,
-                        "the signature does not cover \(name), which leads away from the team"))
+                let reason = RelayReason(
+                    .fieldUnsigned,
+                    "the signature does not cover \(name), which leads away from the team")
+                if !reasons.contains(reason) { reasons.append(reason) }
             } else if Self.removed.contains(field) || field.nameBegins(with: "x-postern-") {
                 edits.edits[index] = .remove
             } else {
@@ -125,14 +129,24 @@ struct ForwardRewriting {
     private static let answering = ["Reply-To", "Cc", "Sender"]
 
     /// The name of a field that leads away from the team and that nothing proves; nil for others.
-    private func unprovedName(of field: HeaderField) -> String? {
+    private mutating func unprovedName(of field: HeaderField) -> String? {
         if let name = Self.answering.first(where: { field.isNamed($0) }) {
-            return isUnproved(name) && leadsOutside(field) ? name : nil
+            return isUnprovedField(field) && leadsOutside(field) ? name : nil
         }
         // A program follows these links without a look at their domain. The relay's own signature
         // would make one of them count for one click (RFC 8058).
-        guard FieldNames.inForward(field) == .links, isUnproved(field.name) else { return nil }
-        return field.name
+        guard FieldNames.inForward(field) == .links, isUnprovedField(field) else { return nil }
+        // Its name is a stranger's text, and the log has it.
+        return "a field with links"
+    }
+
+    private mutating func isUnprovedField(_ field: HeaderField) -> Bool {
+        let name = field.name.utf8.map(\.asciiLowercased)
+        if let known = proofs[name] { return known }
+        guard proofs.count < Self.maximumProofs else { return true }
+        let found = isUnproved(field.name)
+        proofs[name] = found
+        return found
     }
 
     /// Whether an address of the field does not belong to the team.

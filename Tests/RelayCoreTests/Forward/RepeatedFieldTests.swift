@@ -119,6 +119,8 @@ struct RepeatedFieldTests {
             from: "b@app.example", to: ["annarelay2@relay.example"], message: message
         ).decision
         #expect(decision.outcome == .relay)
+        let told = decision.reasons.filter { $0.code == .fieldUnsigned }.map { "\($0)" }
+        #expect(told.count <= 4 && !told.contains { $0.lowercased().contains("list-") })
         let old = Message.parse(Array(message.utf8))
         var new = ModifiedMessage(header: old.header, body: old.body, sender: "", recipients: [])
         new.apply(decision.modifications)
@@ -139,6 +141,12 @@ struct RepeatedFieldTests {
         #expect(left(of: [field], signed: "from:to", spf: .pass) == [String(name)])
         // The signature covers the lower one.
         #expect(left(of: ["Cc: b@app.example", field], signed: "from:to").count <= 1)
+    }
+
+    /// Neither the time nor the log depends on what a stranger calls fields.
+    @Test func field_manyNamesWithLinks_areRemovedWithoutTheirNames() {
+        let fields = (0..<900).map { "List-x\($0): <https://evil.example/>" }
+        #expect(left(of: fields, signed: "from:to").isEmpty)
     }
 
     @Test func field_addedAboveTheSignedOne_isNotHonoured() {

@@ -237,7 +237,7 @@ import Testing
         try first.write(&summaries[0])
         #expect(try opened.delivered == 2)
         #expect(summaries.map(\.results) == [1, 1])
-        // What comes after that is new for both, and counts once.
+        // Later lines are new for both, and count once.
         let more = try Array(opened.lines().utf8)
         try first.take(more, &summaries[0])
         try first.write(&summaries[0])

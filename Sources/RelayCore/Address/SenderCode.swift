@@ -233,7 +233,7 @@ enum SenderCode {
         return AddrSpec(localPart: local, domain: domain)
     }
 
-    /// What is before the at sign, and what is behind it, if there is one.
+    /// The text before the at sign, and the text behind it, if there is one.
     private static func read(
         _ text: some Sequence<UInt8>, recipient: [[UInt8]]
     ) -> (before: String, after: String?)? {

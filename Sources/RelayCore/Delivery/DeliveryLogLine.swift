@@ -60,8 +60,8 @@ package enum DeliveryLogLine: Sendable, Hashable {
         guard let open = head.lastIndex(of: UInt8(ascii: "[")), open > head.startIndex,
             head[(open + 1)...].allSatisfy(\.isASCIIDigit)
         else { return nil }
-        // The name follows the host, and is one word. What another program logs without a process
-        // id has a colon before.
+        // The name follows the host, and is one word. A line that another program writes without a
+        // process id has a colon before.
         let name = head[..<open].lastIndex(of: 0x20).map { $0 + 1 } ?? head.startIndex
         let tag = head[name..<open]
         guard let slash = tag.lastIndex(of: UInt8(ascii: "/")),

@@ -38,9 +38,9 @@ package struct DeliveryEvidence: Sendable, Hashable {
         self.refusedUsers = refusedUsers
     }
 
-    /// What is compared with the messages. A complaint weighs by its user: one who complains every
-    /// day weighs as much as one who complains once, so that few users cannot stop a team. Refusals
-    /// come from the provider, and each day of them counts.
+    /// The number that is compared with the messages. A complaint weighs by its user: one who
+    /// complains every day weighs as much as one who complains once, so that few users cannot stop
+    /// a team. Refusals come from the provider, and each day of them counts.
     fileprivate func weight(_ cause: DeliveryCause) -> Int {
         switch cause {
         case .complaints: complainingUsers

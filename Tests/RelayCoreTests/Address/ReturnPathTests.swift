@@ -79,7 +79,7 @@ import Testing
         #expect(read(minted.localPart)?.purpose == .silentForward)
     }
 
-    /// Whoever sees one must not recognise the account, the sender or the kind in the next.
+    /// A reader of one must not recognise the account, the sender or the kind in the next.
     @Test func returnPaths_ofOneAccountAndSender_haveNothingInCommon() throws {
         let paths = (0..<64).flatMap { (nonce: UInt64) in
             [
@@ -121,8 +121,8 @@ import Testing
         #expect(other.read(path("news@app.example").localPart) == .forged(.returnPath))
     }
 
-    /// A team that gives up a domain gets no more reports there. Whoever has the domain now must
-    /// not get them.
+    /// A team that gives up a domain gets no more reports there. The next owner of the domain
+    /// must not get them.
     @Test func returnPath_domainGivenUp_leadsNowhere() throws {
         let token = try #require(read(path("news@app.example").localPart))
         for domains in [[], ["shop.example"], ["mail.app.example", "pp.example"]] {
